@@ -38,8 +38,17 @@ impl Counter {
         Counter::default()
     }
 
-    /// Adds `n` and returns the new value.
-    pub fn add(&self, n: u64) -> u64 {
+    /// Adds `n`.
+    pub fn add(&self, n: u64) {
+        self.raise(n);
+    }
+
+    /// Adds one and returns the new value: the caller's place among those who did.
+    pub fn next(&self) -> u64 {
+        self.raise(1)
+    }
+
+    fn raise(&self, n: u64) -> u64 {
         let (value, wakers) = {
             let mut state = self.lock();
             state.value += n;
