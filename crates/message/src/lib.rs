@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod answer;
 mod command;
 mod error_info;
 mod event;
@@ -37,6 +38,7 @@ mod time;
 mod topic;
 
 pub use aggregate::{AggregateId, AggregateKey, DEFAULT_TENANT, NamedAggregate, Version};
+pub use answer::Answer;
 pub use command::{Command, CommandBuilder, CommandUse, Creation};
 pub use error_info::{ErrorInfo, Recoverability, codes};
 pub use event::{DEFAULT_REVISION, DomainEvent};

@@ -1,0 +1,5 @@
+//! The in-memory bus.
+
+mod flow;
+mod receipts;
+mod support;
