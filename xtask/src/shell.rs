@@ -48,8 +48,17 @@ pub(crate) struct Tests {
 impl Shell {
     /// `cargo` with arguments separated by spaces, in the root of the workspace.
     pub(crate) fn cargo(root: &Path, arguments: &str) -> Self {
+        Self::new("cargo", root, arguments)
+    }
+
+    /// `git` with arguments separated by spaces, in the root of the workspace.
+    pub(crate) fn git(root: &Path, arguments: &str) -> Self {
+        Self::new("git", root, arguments)
+    }
+
+    fn new(program: &str, root: &Path, arguments: &str) -> Self {
         Self {
-            program: "cargo".to_owned(),
+            program: program.to_owned(),
             arguments: arguments.split_whitespace().map(str::to_owned).collect(),
             environment: Vec::new(),
             directory: root.as_os_str().to_owned(),
@@ -78,7 +87,7 @@ impl Shell {
         self.env(name, value)
     }
 
-    /// Counts the tests that the command reports.
+    /// Counts the tests that the command reports; a run without a single one is a failure, for it proved nothing.
     pub(crate) fn counting_tests(mut self) -> Self {
         self.output = Output::Counted;
         self
@@ -157,7 +166,10 @@ fn run_counted(command: &mut Command) -> std::io::Result<Ran> {
         }
     }
     let success = child.wait()?.success();
-    Ok(Ran { success, tests: Some(tests) })
+    if success && tests.passed == 0 {
+        eprintln!("error: not a single test ran");
+    }
+    Ok(Ran { success: success && tests.passed > 0, tests: Some(tests) })
 }
 
 impl Tests {
@@ -211,6 +223,12 @@ mod tests {
         );
         tests.add("test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n");
         assert_eq!(tests, Tests { passed: 4, failed: 2, ignored: 1 });
+    }
+
+    #[test]
+    fn a_run_without_a_test_is_a_failure() {
+        let silent = Shell::cargo(Path::new("."), "--version").counting_tests();
+        assert_eq!(silent.run(), Ran { success: false, tests: Some(Tests::default()) });
     }
 
     #[test]

@@ -23,6 +23,7 @@ fn command(workspace: &Workspace, seconds: u64, seed: u64) -> Shell {
     Shell::cargo(&workspace.root, arguments)
         .env("STRESS_SECONDS", seconds.to_string())
         .env("STRESS_SEED", seed.to_string())
+        .counting_tests()
 }
 
 #[cfg(test)]

@@ -61,6 +61,7 @@ impl Step {
 /// Runs the chosen steps (all, if none is chosen) and tells whether all succeeded.
 pub(crate) fn run(workspace: &Workspace, chosen: &[Step]) -> bool {
     let mut table = Table::default();
+    let before = tracked(workspace);
     for step in Step::ALL.into_iter().filter(|step| chosen.is_empty() || chosen.contains(step)) {
         match step {
             Step::Layers => table.check(step, || layers::check(workspace)),
@@ -69,8 +70,16 @@ pub(crate) fn run(workspace: &Workspace, chosen: &[Step]) -> bool {
             _ => commands(workspace, step).into_iter().for_each(|(name, shell)| table.command(name, &shell)),
         }
     }
+    if let Some(before) = before {
+        table.unchanged(&before, &tracked(workspace).unwrap_or_default());
+    }
     println!("\n{table}");
     table.succeeded()
+}
+
+/// How the tracked files differ from the last commit, where git can tell; what is no clone cannot be asked.
+fn tracked(workspace: &Workspace) -> Option<String> {
+    Shell::git(&workspace.root, "diff --no-ext-diff HEAD").output().ok()
 }
 
 /// The commands of a step, each with its line in the table.
@@ -144,6 +153,15 @@ impl Table {
         self.rows.push(Row { name, success, time: started_at.elapsed(), tests: None });
     }
 
+    /// The promise that this run only read, held against what git sees.
+    fn unchanged(&mut self, before: &str, after: &str) {
+        let success = before == after;
+        if !success {
+            println!("\na tracked file changed while verify ran: what it reports is not true of one tree");
+        }
+        self.rows.push(Row { name: "tree unchanged".to_owned(), success, time: Duration::ZERO, tests: None });
+    }
+
     fn succeeded(&self) -> bool {
         self.rows.iter().all(|row| row.success)
     }
@@ -214,6 +232,15 @@ mod tests {
                 assert!(!line.contains("--fix"), "{name}: {line}");
             }
         }
+    }
+
+    #[test]
+    fn a_tree_that_changed_meanwhile_fails_the_run() {
+        let mut table = Table::default();
+        table.unchanged("", "");
+        assert!(table.succeeded());
+        table.unchanged("", "+a line");
+        assert!(!table.succeeded());
     }
 
     #[test]
