@@ -2,7 +2,7 @@
 //!
 //! It owns the reading of `cargo metadata`. It holds facts only; what they must be is said by the checks.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
@@ -59,8 +59,9 @@ impl Workspace {
     ///
     /// What cargo said, or what is missing in its answer.
     pub(crate) fn load() -> Result<Self, String> {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
-        let text = Shell::cargo(here, "metadata --format-version 1 --no-deps --locked").output()?;
+        // Asked when it runs, not when it is compiled: checkouts may share one folder of build output.
+        let here = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
+        let text = Shell::cargo(&here, "metadata --format-version 1 --no-deps --locked").output()?;
         Self::parse(&text)
     }
 
