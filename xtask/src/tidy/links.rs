@@ -1,6 +1,7 @@
 //! Links inside the repository lead somewhere: to a file or folder that is there, to a heading that is there.
 //!
-//! Links to other sites are not followed.
+//! A path in backticks counts as a link where it begins with a folder of the root: documents name the files that prove
+//! what they say. Links to other sites are not followed.
 
 use super::tree::Tree;
 use crate::finding::Finding;
@@ -14,8 +15,25 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
                 findings.push(Finding::at(&file.path, line, format!("link `{target}`: {text}")));
             }
         }
+        for line in markdown::lines(&file.text).iter().filter(|line| line.fence.is_none()) {
+            let named = markdown::code_spans(line.text).into_iter().filter(|path| is_path(tree, path));
+            for path in named.filter(|path| !tree.paths.contains(path.trim_end_matches('/'))) {
+                findings.push(Finding::at(
+                    &file.path,
+                    line.number,
+                    format!("`{path}`: there is no such file"),
+                ));
+            }
+        }
     }
     findings
+}
+
+/// Whether a code span is a path from the root, and not a pattern or a command.
+fn is_path(tree: &Tree, span: &str) -> bool {
+    let plain = span.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
+    let folder = span.split_once('/').map(|(folder, _)| folder);
+    plain && folder.is_some_and(|folder| !folder.is_empty() && tree.paths.contains(folder))
 }
 
 /// Neither a link with a scheme nor a path of Rust, as the documentation of a crate uses it.
@@ -70,6 +88,15 @@ mod tests {
         let text = "[a](adr/b.md) [b](adr/b.md#some-title-here) [c](../x.rs) [d](adr) [e](/x.rs) [f](..)\n\
             [g](https://example.org/none) [h](crate::none) [i](mailto:a@example.org)\n# Own\n[j](#own)\n";
         assert_eq!(found(text), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_path_in_backticks_that_is_gone_is_a_finding() {
+        assert_eq!(
+            found("`docs/adr/b.md`, `docs/adr/`, `docs/*.md`, `other/x`, `a/b`"),
+            Vec::<String>::new()
+        );
+        assert_eq!(found("see `docs/gone.md`"), ["`docs/gone.md`: there is no such file"]);
     }
 
     #[test]

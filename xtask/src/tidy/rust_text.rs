@@ -28,12 +28,13 @@ impl RustText {
         let mut state = State::Code;
         let mut at = 0;
         while at < chars.len() {
-            let (taken, in_code, next) = step(&chars, at, state);
+            let (taken, part, next) = step(&chars, at, state);
             for (offset, &c) in chars[at..at + taken].iter().enumerate() {
-                let code = in_code(offset);
+                let edge = offset == 0 || offset + 1 == taken;
                 let blank = if c == '\n' { '\n' } else { ' ' };
-                split.code.push(if code == Half::Code { c } else { blank });
-                split.comments.push(if code == Half::Comment { c } else { blank });
+                let code = part == Part::Code || part == Part::Literal && edge;
+                split.code.push(if code { c } else { blank });
+                split.comments.push(if part == Part::Comment { c } else { blank });
             }
             at += taken;
             state = next;
@@ -76,59 +77,60 @@ impl RustText {
     }
 }
 
+/// What a few characters are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Half {
+enum Part {
     Code,
     Comment,
-    Neither,
+    /// The contents of a string.
+    Contents,
+    /// A whole literal of which only the quotes are kept.
+    Literal,
 }
 
-/// How many characters belong together at `at`, to which half each goes, and the state after them.
-fn step(chars: &[char], at: usize, state: State) -> (usize, Box<dyn Fn(usize) -> Half>, State) {
-    let all = |half: Half| -> Box<dyn Fn(usize) -> Half> { Box::new(move |_| half) };
+/// How many characters belong together at `at`, what they are, and the state after them.
+fn step(chars: &[char], at: usize, state: State) -> (usize, Part, State) {
     let c = chars[at];
     let next = chars.get(at + 1).copied();
     match state {
-        State::Code => match (c, next) {
-            ('/', Some('/')) => (2, all(Half::Comment), State::LineComment),
-            ('/', Some('*')) => (2, all(Half::Comment), State::BlockComment { depth: 1 }),
-            ('"', _) => (1, all(Half::Code), State::Text),
-            ('\'', _) => {
-                let length = character_literal(chars, at);
-                let ends = move |offset| {
-                    if offset == 0 || offset + 1 == length { Half::Code } else { Half::Neither }
-                };
-                (length, Box::new(ends), State::Code)
-            }
-            ('r', Some('"' | '#')) if !is_word(at.checked_sub(1).map(|before| chars[before])) => {
-                raw_text(chars, at).map_or((1, all(Half::Code), State::Code), |hashes| {
-                    (hashes + 2, all(Half::Code), State::RawText { hashes })
-                })
-            }
-            ('b' | 'c', Some('r')) if !is_word(at.checked_sub(1).map(|before| chars[before])) => {
-                raw_text(chars, at + 1).map_or((1, all(Half::Code), State::Code), |hashes| {
-                    (hashes + 3, all(Half::Code), State::RawText { hashes })
-                })
-            }
-            _ => (1, all(Half::Code), State::Code),
-        },
-        State::LineComment if c == '\n' => (1, all(Half::Code), State::Code),
-        State::LineComment => (1, all(Half::Comment), State::LineComment),
+        State::Code => begin(chars, at),
+        State::LineComment if c == '\n' => (1, Part::Code, State::Code),
+        State::LineComment => (1, Part::Comment, state),
         State::BlockComment { depth } => match (c, next) {
-            ('/', Some('*')) => (2, all(Half::Comment), State::BlockComment { depth: depth + 1 }),
-            ('*', Some('/')) if depth == 1 => (2, all(Half::Comment), State::Code),
-            ('*', Some('/')) => (2, all(Half::Comment), State::BlockComment { depth: depth - 1 }),
-            _ => (1, all(Half::Comment), state),
+            ('/', Some('*')) => (2, Part::Comment, State::BlockComment { depth: depth + 1 }),
+            ('*', Some('/')) if depth == 1 => (2, Part::Comment, State::Code),
+            ('*', Some('/')) => (2, Part::Comment, State::BlockComment { depth: depth - 1 }),
+            _ => (1, Part::Comment, state),
         },
         State::Text => match (c, next) {
-            ('\\', Some(_)) => (2, all(Half::Neither), State::Text),
-            ('"', _) => (1, all(Half::Code), State::Code),
-            _ => (1, all(Half::Neither), State::Text),
+            ('\\', Some(_)) => (2, Part::Contents, state),
+            ('"', _) => (1, Part::Code, State::Code),
+            _ => (1, Part::Contents, state),
         },
         State::RawText { hashes } => {
             let closes = c == '"' && chars[at + 1..].iter().take_while(|c| **c == '#').count() >= hashes;
-            if closes { (hashes + 1, all(Half::Code), State::Code) } else { (1, all(Half::Neither), state) }
+            if closes { (hashes + 1, Part::Code, State::Code) } else { (1, Part::Contents, state) }
         }
+    }
+}
+
+/// The same in code, where everything else begins.
+fn begin(chars: &[char], at: usize) -> (usize, Part, State) {
+    let word_before = is_word(at.checked_sub(1).map(|before| chars[before]));
+    let raw = |prefix: usize| {
+        let hashes = if word_before { None } else { raw_text(chars, at + prefix - 1) };
+        hashes.map_or((1, Part::Code, State::Code), |hashes| {
+            (prefix + hashes + 1, Part::Code, State::RawText { hashes })
+        })
+    };
+    match (chars[at], chars.get(at + 1).copied()) {
+        ('/', Some('/')) => (2, Part::Comment, State::LineComment),
+        ('/', Some('*')) => (2, Part::Comment, State::BlockComment { depth: 1 }),
+        ('"', _) => (1, Part::Code, State::Text),
+        ('\'', _) => (character_literal(chars, at), Part::Literal, State::Code),
+        ('r', Some('"' | '#')) => raw(1),
+        ('b' | 'c', Some('r')) => raw(2),
+        _ => (1, Part::Code, State::Code),
     }
 }
 
