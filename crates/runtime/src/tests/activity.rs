@@ -111,6 +111,7 @@ fn closing_when_still_never_leaves_an_admitted_activity_behind() {
             loop {
                 let mut idle = gate.idle();
                 let mark = std::future::poll_fn(|cx| idle.poll_mark(cx)).await;
+                std::thread::yield_now();
                 if gate.close_if_still(mark) {
                     break;
                 }
