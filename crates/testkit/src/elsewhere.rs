@@ -5,6 +5,7 @@
 //! anything from how late a latch opens.
 
 use crate::Latch;
+use crate::wait::now;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::OnceLock;
@@ -25,7 +26,7 @@ pub fn after(delay: Duration) -> crate::Released {
 
 /// Opens `latch` from the helper thread, not before `delay` has passed.
 pub fn release_after(delay: Duration, latch: &Latch) {
-    let due = Due { at: Instant::now() + delay, latch: latch.clone() };
+    let due = Due { at: now() + delay, latch: latch.clone() };
     helper().send(due).expect("the helper thread lives as long as the process");
 }
 
@@ -69,7 +70,7 @@ fn helper() -> &'static Sender<Due> {
 fn open_when_due(receiver: &Receiver<Due>) {
     let mut waiting = BinaryHeap::new();
     loop {
-        let now = Instant::now();
+        let now = now();
         while waiting.peek().is_some_and(|Reverse(due): &Reverse<Due>| due.at <= now) {
             if let Some(Reverse(due)) = waiting.pop() {
                 due.latch.release();

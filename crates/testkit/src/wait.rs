@@ -13,6 +13,15 @@ use std::time::{Duration, Instant};
 /// How long any wait lasts before it counts as a hang.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The time, asked for in this one place of the crate.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the deadline of a wait and the delay of a helper are real time"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
 /// Runs `future` on this thread to its end.
 ///
 /// # Panics
@@ -30,12 +39,12 @@ pub fn finish_within<F: Future>(patience: Duration, future: F) -> Option<F::Outp
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
-    let start = Instant::now();
+    let start = now();
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return Some(output);
         }
-        let left = patience.checked_sub(start.elapsed())?;
+        let left = patience.checked_sub(now() - start)?;
         thread::park_timeout(left);
     }
 }
@@ -48,9 +57,9 @@ pub fn finish_within<F: Future>(patience: Duration, future: F) -> Option<F::Outp
 /// If `fact` does not hold within [`PATIENCE`]; `what` is in the message.
 #[track_caller]
 pub fn eventually(what: &str, mut fact: impl FnMut() -> bool) {
-    let start = Instant::now();
+    let start = now();
     while !fact() {
-        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        assert!(now() - start < PATIENCE, "not within {PATIENCE:?}: {what}");
         thread::park_timeout(Duration::from_micros(200));
     }
 }
