@@ -1,1 +1,79 @@
-//! Stub.
+//! Runs messages **in order per key, in parallel across keys, with a bounded number unfinished**, on a few worker
+//! threads of its own.
+//!
+//! ```text
+//!   source ──▶ home worker ─┐ in place                ┌─ worker 1: mailboxes, futures ─┐
+//!                           ├─▶ intake: key → worker ─┤                               ├─▶ handler(message)
+//!   submit ──▶ short lock ──┘   permits, placement    └─ worker n                     ┘   completions, permits back
+//! ```
+//!
+//! Two doors lead in. [`KeyedExecutor::dispatch`] takes a stream and ends when the stream and everything accepted ended;
+//! [`KeyedExecutor::keyspace`] takes messages from any thread, waiting for room or handing them back. A message that
+//! waits for I/O or a timer holds its key, never a thread. A key costs memory only while it has messages.
+//!
+//! ```
+//! use futures_util::stream;
+//! use keyed_executor::KeyedExecutor;
+//!
+//! let executor = KeyedExecutor::builder().workers(2).build()?;
+//! let payments = [("alice", 3), ("bob", 5), ("alice", -1)];
+//! let dispatch = executor.dispatch(
+//!     stream::iter(payments),
+//!     |payment| payment.0,
+//!     // The second payment of alice starts when her first one ended.
+//!     |payment| async move { if payment.1 < 0 { Err(format!("{} owes", payment.0)) } else { Ok(()) } },
+//! );
+//! let failed = dispatch.wait()?.expect_err("the third payment fails its dispatch");
+//! assert_eq!(failed.to_string(), "the handler of key \"alice\" failed: alice owes");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The files, in reading order:
+
+#![warn(missing_docs)]
+
+mod config;
+mod executor;
+mod options;
+
+mod completion;
+mod dispatch;
+mod keyspace;
+mod source;
+
+mod credit;
+mod directory;
+mod engine;
+mod intake;
+mod lane;
+mod placement;
+mod turn;
+
+mod mailbox;
+mod seat;
+mod shutdown;
+mod sleep;
+mod task;
+mod wake;
+mod worker;
+
+mod contain;
+mod error;
+mod metrics;
+mod sync;
+mod time;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{Config, ConfigError, ConfigProblem, defaults, limits};
+pub use dispatch::{Canceller, Dispatch};
+pub use error::{
+    Cause, DispatchError, Ledger, Outcome, RejectReason, Rejected, SubmitError, SubmitRefusal,
+    WouldBlockWorker,
+};
+pub use executor::{Builder, KeyedExecutor};
+pub use keyspace::{Drained, Keyspace, Submit};
+pub use metrics::{ExecutorMetrics, WorkerMetrics};
+pub use options::{OnFailure, Options};
+pub use shutdown::Terminated;

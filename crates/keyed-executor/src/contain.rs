@@ -1,0 +1,36 @@
+//! The boundary to user code: a panic becomes a text, and nothing that a panic brings can do harm later.
+//!
+//! Every call into user code goes through [`contain`]. It reports nothing: the caller knows whose code it was.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs user code; a panic comes back as its text.
+#[inline]
+pub(crate) fn contain<R>(user: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(user)).map_err(text)
+}
+
+/// Drops something of the user's; a panic in its `Drop` is logged, and the caller goes on.
+pub(crate) fn drop_contained<T>(what: &'static str, value: T) {
+    if let Err(panic) = contain(|| drop(value)) {
+        tracing::error!(panic, "dropping {what} panicked");
+    }
+}
+
+/// The text of a panic. The payload is the user's too: its `Drop` may panic once more.
+#[cold]
+fn text(payload: Box<dyn Any + Send>) -> String {
+    let text = if let Some(text) = payload.downcast_ref::<&'static str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a panic without a text".to_owned()
+    };
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        // A payload whose drop panics with a payload whose drop panics is not worth a third attempt.
+        std::mem::forget(second);
+    }
+    text
+}

@@ -1,0 +1,174 @@
+//! Permits coming back: how a worker that finished messages wakes whoever waits for room, and no sooner than it pays.
+//!
+//! `returned` counts every message given back, after its completion was published. A waiter reads the completions,
+//! finds too little, registers and lowers the marks, puts a fence, and reads `returned` again; a worker adds to
+//! `returned`, puts a fence, and reads a mark. One of the two sees the other. Wakers run outside the waiters' lock.
+//!
+//! Two marks, because a wake costs two hundred cheap messages: a worker with more to do wakes at half a window free, a
+//! worker that runs dry at one batch (window/16). Waiting for everything (`drained`) has no such slack.
+
+use std::task::Waker;
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{AtomicU64, Mutex, Ordering, fence, lock};
+
+const NEVER: u64 = u64::MAX;
+
+/// What a waiter waits for, as a value of `returned`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    /// Woken by any worker from here on.
+    pub(crate) busy: u64,
+    /// Woken by a worker that ran dry from here on.
+    pub(crate) dry: u64,
+    /// What `returned` was when the waiter found no permit free; None for one that takes no permit.
+    pub(crate) empty_at: Option<u64>,
+}
+
+/// Names a registered waiter.
+pub(crate) type Ticket = u64;
+
+struct Waiter {
+    ticket: Ticket,
+    need: Need,
+    waker: Waker,
+}
+
+/// The permits of one dispatch or keyspace on their way back.
+pub(crate) struct Credit {
+    returned: CachePadded<AtomicU64>,
+    wake_busy: CachePadded<AtomicU64>,
+    wake_dry: AtomicU64,
+    waiters: Mutex<Waiters>,
+}
+
+#[derive(Default)]
+struct Waiters {
+    /// In the order of their tickets.
+    queue: Vec<Waiter>,
+}
+
+/// What a worker is about to do after it gave permits back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It has more to do.
+    Busy,
+    /// It runs dry.
+    Dry,
+}
+
+impl Credit {
+    pub(crate) fn new() -> Self {
+        Self {
+            returned: CachePadded::new(AtomicU64::new(0)),
+            wake_busy: CachePadded::new(AtomicU64::new(NEVER)),
+            wake_dry: AtomicU64::new(NEVER),
+            waiters: Mutex::new(Waiters::default()),
+        }
+    }
+
+    /// Every message given back so far.
+    pub(crate) fn returned(&self) -> u64 {
+        self.returned.load(Ordering::Acquire)
+    }
+
+    /// Gives `count` permits back; their completions were published before.
+    pub(crate) fn give(&self, count: u64, then: Then) {
+        // Release: a waiter that reads this count (Acquire) sees the completions behind it.
+        self.returned.fetch_add(count, Ordering::AcqRel);
+        self.check(then);
+    }
+
+    /// Wakes who can go on. A worker that runs dry calls it even with nothing to give: a waiter may have come since.
+    pub(crate) fn check(&self, then: Then) {
+        // Pairs with the fence in `register`.
+        fence(Ordering::SeqCst);
+        let mark = match then {
+            Then::Busy => &*self.wake_busy,
+            Then::Dry => &self.wake_dry,
+        };
+        if self.returned.load(Ordering::Relaxed) >= mark.load(Ordering::Relaxed) {
+            self.wake(then);
+        }
+    }
+
+    #[cold]
+    fn wake(&self, then: Then) {
+        let mut ready = Vec::new();
+        {
+            let mut waiters = lock(&self.waiters);
+            let returned = self.returned.load(Ordering::Acquire);
+            // No more of them than there are permits: a woken waiter takes one, and passes the wake on if it can.
+            let empty_at = waiters.queue.iter().filter_map(|waiter| waiter.need.empty_at).max();
+            let mut permits = empty_at.map_or(0, |empty_at| returned.saturating_sub(empty_at));
+            waiters.queue.retain_mut(|waiter| {
+                let mark = if then == Then::Dry { waiter.need.dry } else { waiter.need.busy };
+                let takes = u64::from(waiter.need.empty_at.is_some());
+                let due = returned >= mark && permits >= takes;
+                permits -= if due { takes } else { 0 };
+                if due {
+                    ready.push(waiter.waker.clone());
+                }
+                !due
+            });
+            self.lower(&waiters);
+        }
+        for waker in ready {
+            waker.wake();
+        }
+    }
+
+    /// Registers a waiter; `returned` as it is afterwards comes back. If that is more than the waiter had counted, it
+    /// must look again (and [`forget`](Self::forget) itself if it found enough).
+    pub(crate) fn register(&self, ticket: Ticket, need: Need, waker: &Waker) -> u64 {
+        {
+            let mut waiters = lock(&self.waiters);
+            let at = waiters.queue.partition_point(|waiter| waiter.ticket < ticket);
+            match waiters.queue.get_mut(at) {
+                Some(waiter) if waiter.ticket == ticket => {
+                    waiter.need = need;
+                    waiter.waker.clone_from(waker);
+                }
+                _ => waiters.queue.insert(at, Waiter { ticket, need, waker: waker.clone() }),
+            }
+            self.lower(&waiters);
+        }
+        // Pairs with the fence in `check`.
+        fence(Ordering::SeqCst);
+        self.returned()
+    }
+
+    /// Takes a waiter off; false if it was woken already or never registered.
+    pub(crate) fn forget(&self, ticket: Ticket) -> bool {
+        let mut waiters = lock(&self.waiters);
+        let Ok(at) = waiters.queue.binary_search_by_key(&ticket, |waiter| waiter.ticket) else {
+            return false;
+        };
+        waiters.queue.remove(at);
+        self.lower(&waiters);
+        true
+    }
+
+    /// Wakes every waiter, whatever it needs: the door was closed.
+    pub(crate) fn wake_all(&self) {
+        let all = {
+            let mut waiters = lock(&self.waiters);
+            let all = std::mem::take(&mut waiters.queue);
+            self.lower(&waiters);
+            all
+        };
+        for waiter in all {
+            waiter.waker.wake();
+        }
+    }
+
+    fn lower(&self, waiters: &Waiters) {
+        let busy = waiters.queue.iter().map(|waiter| waiter.need.busy).min().unwrap_or(NEVER);
+        let dry = waiters.queue.iter().map(|waiter| waiter.need.dry).min().unwrap_or(NEVER);
+        // Under the waiters' lock: the marks always belong to one state of the queue. The fence in `register` orders
+        // them before its last look.
+        self.wake_busy.store(busy, Ordering::Relaxed);
+        self.wake_dry.store(dry, Ordering::Relaxed);
+    }
+}

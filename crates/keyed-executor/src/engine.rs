@@ -1,0 +1,512 @@
+//! What both doors of a dispatch share: its messages, its lanes and its life.
+//!
+//! An engine owns the arrays (slots, keys, places), one lane per worker, the credit and the first failure. The doors
+//! (`source.rs`, `keyspace.rs`) own an intake beside it and decide what is accepted; `turn.rs` runs what was accepted.
+//! Who may touch which part when is `seat/README.md`. An engine never decides where a key goes.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::{BuildHasher, Hash};
+use std::mem::MaybeUninit;
+
+use crossbeam_utils::CachePadded;
+use foldhash::fast::RandomState;
+
+use crate::credit::{Credit, Then};
+use crate::error::{Cause, Ledger, Outcome};
+use crate::executor::Shared;
+use crate::intake::{Intake, Place};
+use crate::lane::{Item, Lane, Plain};
+use crate::mailbox::{Mailbox, NONE};
+use crate::options::{OnFailure, Options};
+use crate::placement::LaneView;
+use crate::seat::AttachId;
+use crate::sleep::Notified;
+use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
+use crate::worker::{Cx, Job};
+
+/// What a dispatch has left to do on one worker after its round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// More is ready; the estimate is for placement.
+    Busy { backlog_ns: u64 },
+    /// Nothing is ready.
+    Dry,
+    /// The dispatch is over and may be detached.
+    Ended,
+}
+
+/// How an executor shuts a dispatch's door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shut {
+    /// Accept nothing more; finish what was accepted.
+    Close,
+    /// Accept nothing more and start nothing more.
+    Force,
+}
+
+/// A dispatch as its workers see it, without its types.
+///
+/// # Safety
+/// Every `unsafe` method asks the caller to hold the seat of `cx` (rule 1 of seat/README.md).
+pub(crate) trait Lanes: Send + Sync {
+    /// The dispatch is on the seat under this number.
+    unsafe fn attached(&self, cx: &Cx<'_>, id: AttachId);
+    /// Runs what is ready here, for a bounded time.
+    unsafe fn round(&self, cx: &Cx<'_>) -> Round;
+    /// A waker of this lane fired.
+    unsafe fn wake(&self, cx: &Cx<'_>, entry: u32);
+    /// The worker runs dry: give back what is finished; true if that brought new work.
+    unsafe fn settle(&self, cx: &Cx<'_>) -> bool;
+    /// Whether something came since the last round.
+    unsafe fn has_news(&self, cx: &Cx<'_>) -> bool;
+    /// Drops what waits here; what runs is left alone.
+    unsafe fn discard(&self, cx: &Cx<'_>);
+    /// The worker's thread died of a bug: what it ran is given up.
+    unsafe fn bury(&self, cx: &Cx<'_>);
+    /// Shuts the door, from any thread.
+    fn shut(&self, how: Shut);
+}
+
+/// The life of a dispatch: it only goes up.
+pub(crate) mod phase {
+    /// Messages are started.
+    pub(crate) const RUNNING: u8 = 0;
+    /// Nothing is started any more: it failed, was cancelled or forced. Every lane drops what it has.
+    pub(crate) const STOPPING: u8 = 1;
+    /// Nothing is left; its workers may forget it.
+    pub(crate) const ENDED: u8 = 2;
+}
+
+/// The handler's error type.
+pub(crate) type ErrorOf<F> = <<F as Future>::Output as Outcome>::Error;
+
+/// A message and the link to the next one of its key.
+pub(crate) struct Slot<M> {
+    pub(crate) next: UnsafeCell<u32>,
+    pub(crate) message: UnsafeCell<MaybeUninit<M>>,
+}
+
+/// Where a mailbox and its running future live; never moved while a future is in it.
+#[repr(align(64))]
+pub(crate) struct Place64<F> {
+    pub(crate) mailbox: UnsafeCell<Mailbox>,
+    pub(crate) future: UnsafeCell<MaybeUninit<F>>,
+}
+
+#[derive(Default)]
+struct Counts {
+    handled: AtomicU64,
+    failed: AtomicU64,
+    cancelled: AtomicU64,
+    discarded: AtomicU64,
+}
+
+/// Messages, lanes and life of one dispatch.
+pub(crate) struct Engine<K, M, H, F: Future>
+where
+    F::Output: Outcome,
+{
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) options: Options,
+    pub(crate) window: usize,
+    /// Permits come back in batches of this many (KW-3).
+    pub(crate) batch: usize,
+    pub(crate) handler: H,
+    pub(crate) slots: Box<[Slot<M>]>,
+    keys: Box<[UnsafeCell<MaybeUninit<K>>]>,
+    pub(crate) places: Box<[Place64<F>]>,
+    pub(crate) lanes: Box<[CachePadded<Lane>]>,
+    pub(crate) credit: Credit,
+    hasher: RandomState,
+    phase: CachePadded<AtomicU8>,
+    failure: Mutex<Option<Cause<ErrorOf<F>>>>,
+    counts: Counts,
+}
+
+// SAFETY: rules 1 to 7 of seat/README.md say which one thread touches each cell; keys are read by several threads
+// (rule 6), so they are Sync; the handler is called by several threads at once, so it is Sync.
+unsafe impl<K: Send + Sync, M: Send, H: Send + Sync, F: Future + Send> Send for Engine<K, M, H, F> where
+    F::Output: Outcome
+{
+}
+// SAFETY: as above.
+unsafe impl<K: Send + Sync, M: Send, H: Send + Sync, F: Future + Send> Sync for Engine<K, M, H, F> where
+    F::Output: Outcome
+{
+}
+
+impl<K, M, H, F> Engine<K, M, H, F>
+where
+    K: Hash + Eq + Debug,
+    H: Fn(M) -> F,
+    F: Future,
+    F::Output: Outcome,
+{
+    pub(crate) fn new(shared: Arc<Shared>, options: Options, handler: H) -> Self {
+        let accepted = crate::config::limits::MAX_IN_FLIGHT;
+        let window = options
+            .max_in_flight
+            .unwrap_or(shared.config.max_in_flight)
+            .clamp(*accepted.start(), *accepted.end());
+        let workers = shared.workers.len();
+        Self {
+            options,
+            window,
+            batch: (window / 16).max(1),
+            handler,
+            slots: (0..window)
+                .map(|_| Slot {
+                    next: UnsafeCell::new(NONE),
+                    message: UnsafeCell::new(MaybeUninit::uninit()),
+                })
+                .collect(),
+            keys: (0..window).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
+            places: (0..window)
+                .map(|_| Place64 {
+                    mailbox: UnsafeCell::new(Mailbox::new()),
+                    future: UnsafeCell::new(MaybeUninit::uninit()),
+                })
+                .collect(),
+            lanes: (0..workers).map(|_| CachePadded::new(Lane::new(window))).collect(),
+            credit: Credit::new(),
+            hasher: RandomState::default(),
+            phase: CachePadded::new(AtomicU8::new(phase::RUNNING)),
+            failure: Mutex::new(None),
+            counts: Counts::default(),
+            shared,
+        }
+    }
+
+    // ---- keys, with the intake in hand ----
+
+    /// The hash of a key: computed once for each message.
+    #[inline]
+    pub(crate) fn hash(&self, key: &K) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// Where a key is.
+    #[inline]
+    pub(crate) fn find(&self, intake: &Intake, hash: u64, key: &K) -> Place {
+        intake.find(hash, |entry| {
+            // SAFETY: rule 6 of seat/README.md: the entry is in the directory, so its key was written and not dropped.
+            self.keys[entry as usize].with(|known| unsafe { (*known).assume_init_ref() == key })
+        })
+    }
+
+    /// Makes a key live.
+    #[inline]
+    pub(crate) fn admit(&self, intake: &mut Intake, hash: u64, key: K, worker: usize) -> u32 {
+        let entry = intake.admit(hash, worker);
+        // SAFETY: rule 6 of seat/README.md: the entry was free, so nobody reads its key.
+        self.keys[entry as usize].with_mut(|place| unsafe { (*place).write(key) });
+        entry
+    }
+
+    /// A key as its `Debug` writes it, while a message of its entry is outstanding.
+    #[cold]
+    pub(crate) fn key_text(&self, entry: u32) -> String {
+        self.keys[entry as usize].with(|key| {
+            // SAFETY: rule 6 of seat/README.md: a message of this entry is outstanding.
+            let key = unsafe { (*key).assume_init_ref() };
+            crate::contain::contain(|| format!("{key:?}"))
+                .unwrap_or_else(|_| "<its Debug panicked>".to_owned())
+        })
+    }
+
+    /// Takes completions back from every lane; keys without messages are forgotten, permits are free.
+    #[inline]
+    pub(crate) fn reclaim(&self, intake: &mut Intake) {
+        intake.since_reclaim = 0;
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let published = lane.completions.published();
+            while intake.reclaimed[index] < published {
+                // SAFETY: rule 5 of seat/README.md: the caller owns the intake, so it is the lane's only consumer.
+                let item = unsafe { lane.completions.read(intake.reclaimed[index]) };
+                intake.reclaimed[index] += 1;
+                if intake.give_back(item.entry(), item.slot()) {
+                    self.drop_key(item.entry());
+                }
+            }
+        }
+    }
+
+    fn drop_key(&self, entry: u32) {
+        // SAFETY: rule 6 of seat/README.md: the entry was just forgotten, its last message came back.
+        let key = self.keys[entry as usize].with_mut(|key| unsafe { (*key).assume_init_read() });
+        if std::mem::needs_drop::<K>() {
+            crate::contain::drop_contained("a key", key);
+        }
+    }
+
+    /// Drops the keys that are still live when the dispatch itself is dropped.
+    pub(crate) fn drop_keys(&self, intake: &mut Intake) {
+        self.reclaim(intake);
+        let live: Vec<u32> = intake.live_entries().collect();
+        for entry in live {
+            self.drop_key(entry);
+        }
+    }
+
+    // ---- handing over, with the intake in hand ----
+
+    /// What the intake knows of a worker's lane.
+    #[inline]
+    pub(crate) fn view(&self, pushed: u64, worker: usize) -> LaneView {
+        let lane = &self.lanes[worker];
+        LaneView {
+            queued: pushed.saturating_sub(lane.taken.load(Ordering::Relaxed)),
+            cost: lane.cost.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Chooses the worker of a new key and starts its thread if it has none.
+    #[inline]
+    pub(crate) fn choose(&self, intake: &mut Intake) -> Option<usize> {
+        let Intake { placement, pushed, .. } = intake;
+        placement.choose(
+            &self.shared.workers,
+            |worker| self.view(pushed[worker], worker),
+            |worker| self.shared.ensure_started(worker).is_ok(),
+        )
+    }
+
+    /// Writes a message into its slot.
+    #[inline]
+    pub(crate) fn put(&self, slot: u32, message: M) {
+        // SAFETY: rule 4 of seat/README.md: the caller owns the intake and took the slot off the free list.
+        self.slots[slot as usize].message.with_mut(|place| unsafe { (*place).write(message) });
+    }
+
+    /// Moves a message out of its slot.
+    ///
+    /// # Safety
+    /// Rule 4 of seat/README.md: the slot holds a message and belongs to the caller.
+    #[inline]
+    pub(crate) unsafe fn take(&self, slot: u32) -> M {
+        // SAFETY: the caller's contract; the slot counts as empty from here on.
+        self.slots[slot as usize].message.with_mut(|place| unsafe { (*place).assume_init_read() })
+    }
+
+    /// Shows a message to its worker, which `me` has to hand the dispatch to first if it never had a message.
+    #[inline]
+    pub(crate) fn push(
+        &self,
+        intake: &mut Intake,
+        worker: usize,
+        item: Item,
+        me: impl FnOnce() -> Arc<dyn Lanes>,
+    ) {
+        let lane = &self.lanes[worker];
+        // Relaxed: only the intake's owner writes it.
+        if !lane.attached.load(Ordering::Relaxed) {
+            self.attach(worker, me());
+        }
+        intake.add(item.entry());
+        let position = intake.pushed[worker];
+        // SAFETY: rule 5 of seat/README.md: the caller owns the intake, so it is the inbox's only producer.
+        unsafe { lane.inbox.write(position, item) };
+        intake.pushed[worker] = position + 1;
+        lane.inbox.publish(position + 1);
+    }
+
+    /// Hands the dispatch to a worker, before its first message goes there.
+    #[cold]
+    pub(crate) fn attach(&self, worker: usize, me: Arc<dyn Lanes>) {
+        // Release: pairs with the Acquire in `notify_lanes`.
+        self.lanes[worker].attached.store(true, Ordering::Release);
+        self.shared.workers[worker].jobs().push(Job::Attach(me));
+    }
+
+    /// Makes sure a worker looks at what was pushed. If its thread died meanwhile, what it will never take is dropped
+    /// here.
+    #[inline]
+    pub(crate) fn notify(&self, worker: usize) {
+        if self.shared.workers[worker].sleeper().notify() == Notified::Gone {
+            self.shared.sweep(worker);
+        }
+    }
+
+    /// Makes every worker that has a lane of this dispatch look at it.
+    pub(crate) fn notify_lanes(&self) {
+        for (lane, worker) in self.lanes.iter().zip(&self.shared.workers) {
+            if lane.attached.load(Ordering::Acquire) {
+                let _ = worker.sleeper().notify();
+            }
+        }
+    }
+
+    // ---- life ----
+
+    #[inline]
+    pub(crate) fn phase(&self) -> u8 {
+        // Relaxed where it is read for each message; `stop` notifies every lane, and the fences of `sleep.rs` make
+        // the worker's next look see it.
+        self.phase.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn is_running(&self) -> bool {
+        self.phase() == phase::RUNNING
+    }
+
+    /// Ends the dispatch early; the first cause stays, later ones are logged.
+    pub(crate) fn stop(&self, cause: Cause<ErrorOf<F>>) {
+        let dropped = {
+            let mut failure = lock(&self.failure);
+            if failure.is_none() && self.phase.load(Ordering::Acquire) != phase::ENDED {
+                *failure = Some(cause);
+                None
+            } else {
+                Some(cause)
+            }
+        };
+        if let Some(dropped) = dropped {
+            self.report_dropped(&dropped);
+            crate::contain::drop_contained("a dropped error", dropped);
+            return;
+        }
+        // AcqRel: a lane that sees STOPPING sees why.
+        let stopped =
+            self.phase.compare_exchange(phase::RUNNING, phase::STOPPING, Ordering::AcqRel, Ordering::Acquire);
+        if stopped.is_ok() {
+            self.notify_lanes();
+            self.credit.wake_all();
+        }
+    }
+
+    fn report_dropped(&self, cause: &Cause<ErrorOf<F>>) {
+        let label = &*self.options.label;
+        match cause {
+            // Asked for, not failed: nothing to report.
+            Cause::Closed | Cause::Cancelled => {}
+            Cause::Source(_) => tracing::error!(label, "the source failed after the dispatch had ended"),
+            Cause::Handler { key, .. } => {
+                tracing::error!(label, key, "a handler failed after the dispatch had failed");
+            }
+            Cause::HandlerPanicked { key, message } => {
+                tracing::error!(label, key, message, "a handler panicked after the dispatch had failed");
+            }
+            Cause::KeyPanicked { message }
+            | Cause::SourcePanicked { message }
+            | Cause::NoWorker { message } => {
+                tracing::error!(label, message, "a second failure of a dispatch that had failed");
+            }
+        }
+    }
+
+    /// A message failed.
+    #[cold]
+    pub(crate) fn failed(&self, cx: &Cx<'_>, cause: Cause<ErrorOf<F>>) {
+        if let Cause::HandlerPanicked { key, message } = &cause {
+            cx.worker.counters().panics.add(1);
+            tracing::error!(label = &*self.options.label, key, message, "a handler panicked");
+        }
+        match self.options.on_failure {
+            // Waiting submitters are woken in there: user code.
+            OnFailure::Fail => {
+                if let Err(panic) = cx.user(|| self.stop(cause)) {
+                    tracing::error!(panic, "waking a submitter panicked");
+                }
+            }
+            OnFailure::Continue => {
+                if let Cause::Handler { key, .. } = &cause {
+                    tracing::warn!(label = &*self.options.label, key, "a handler failed, its key goes on");
+                }
+                cx.drop_user("a handler's error", cause);
+            }
+        }
+    }
+
+    /// Nothing is left: the workers may forget the dispatch.
+    pub(crate) fn end(&self) {
+        self.phase.store(phase::ENDED, Ordering::Release);
+        self.notify_lanes();
+    }
+
+    /// The first failure, once.
+    pub(crate) fn take_failure(&self) -> Option<Cause<ErrorOf<F>>> {
+        lock(&self.failure).take()
+    }
+
+    /// Whether a message of this dispatch failed it.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.is_running()
+    }
+
+    /// Where the messages went, of which `accepted` were accepted.
+    pub(crate) fn ledger(&self, accepted: u64) -> Ledger {
+        // Acquire is not needed: whoever asks for the final figures saw the last completion (Acquire), and the counts
+        // were added before it.
+        Ledger {
+            accepted,
+            handled: self.counts.handled.load(Ordering::Relaxed),
+            failed: self.counts.failed.load(Ordering::Relaxed),
+            cancelled: self.counts.cancelled.load(Ordering::Relaxed),
+            discarded: self.counts.discarded.load(Ordering::Relaxed),
+        }
+    }
+
+    // ---- the worker's side, with the seat in hand ----
+
+    /// Works on a lane's plain data.
+    ///
+    /// # Safety
+    /// Rule 1 of seat/README.md: the caller holds the seat; `access` calls no user code and not this function.
+    #[inline]
+    pub(crate) unsafe fn plain<R>(&self, worker: usize, access: impl FnOnce(&mut Plain) -> R) -> R {
+        // SAFETY: the caller's contract.
+        self.lanes[worker].plain.with_mut(|plain| access(unsafe { &mut *plain }))
+    }
+
+    /// Works on a mailbox.
+    ///
+    /// # Safety
+    /// Rule 2 of seat/README.md: the entry is placed on the worker whose seat the caller holds.
+    #[inline]
+    pub(crate) unsafe fn mailbox<R>(&self, entry: u32, access: impl FnOnce(&mut Mailbox) -> R) -> R {
+        // SAFETY: the caller's contract.
+        self.places[entry as usize].mailbox.with_mut(|mailbox| access(unsafe { &mut *mailbox }))
+    }
+
+    /// Publishes what the lane finished since it last did.
+    ///
+    /// # Safety
+    /// Rule 1 of seat/README.md: the caller holds the seat of `cx`.
+    pub(crate) unsafe fn publish(&self, cx: &Cx<'_>, then: Then) {
+        let worker = cx.worker.index();
+        let lane = &self.lanes[worker];
+        // SAFETY: the caller's contract.
+        let (tail, count, tally) = unsafe {
+            self.plain(worker, |plain| {
+                let count = plain.written - plain.shown;
+                plain.shown = plain.written;
+                (plain.written, count, std::mem::take(&mut plain.tally))
+            })
+        };
+        for (count, total) in [
+            (tally.handled, &self.counts.handled),
+            (tally.failed, &self.counts.failed),
+            (tally.cancelled, &self.counts.cancelled),
+            (tally.discarded, &self.counts.discarded),
+        ] {
+            if count > 0 {
+                total.fetch_add(count, Ordering::Relaxed);
+            }
+        }
+        if count > 0 {
+            lane.completions.publish(tail);
+            // Wakers of waiting submitters are theirs: user code.
+            let woke = cx.user(|| self.credit.give(count, then));
+            if let Err(panic) = woke {
+                tracing::error!(panic, "waking a submitter panicked");
+            }
+        } else if then == Then::Dry {
+            let woke = cx.user(|| self.credit.check(then));
+            if let Err(panic) = woke {
+                tracing::error!(panic, "waking a submitter panicked");
+            }
+        }
+    }
+}

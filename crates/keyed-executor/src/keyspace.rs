@@ -1,0 +1,530 @@
+//! The `submit` door: any thread hands messages in, behind the intake's short lock.
+//!
+//! A submission takes a permit, finds or places the key, writes the message once and shows it to its worker; the lock
+//! is held for that and for nothing of the user's but the comparison of keys. Without a permit the message comes back
+//! (`try_submit`) or its submitter waits on the credit (`submit`). The last handle dropped closes the door; what was
+//! accepted is finished.
+
+use std::fmt::{self, Debug};
+use std::future::Future;
+use std::hash::Hash;
+use std::pin::Pin;
+use std::task::{Context, Poll, Wake, Waker};
+
+use crate::credit::{Need, Ticket};
+use crate::engine::{Engine, Lanes, Round, Shut};
+use crate::error::{Cause, Ledger, Outcome, SubmitError, SubmitRefusal};
+use crate::executor::Guard;
+use crate::intake::{Intake, Place};
+use crate::lane::Item;
+use crate::seat::AttachId;
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Weak, lock};
+use crate::worker::Cx;
+
+/// What a handle can ask of a keyspace, without its handler's type.
+trait Door<K, M>: Send + Sync {
+    fn try_submit(&self, key: K, message: M) -> Result<(), (K, SubmitError<M>)>;
+    fn register(&self, ticket: Ticket, waker: &Waker) -> bool;
+    fn forget(&self, ticket: Ticket, pass_on: bool);
+    fn ticket(&self) -> Ticket;
+    fn in_flight(&self) -> usize;
+    fn live_keys(&self) -> usize;
+    fn accepted(&self) -> u64;
+    fn drained(&self, target: u64, ticket: Ticket, waker: &Waker) -> Option<Ledger>;
+    fn close(&self);
+    fn cancel(&self);
+}
+
+/// Direct submission: messages of one key run one at a time, in the order of their submission.
+///
+/// Clones share one window; the last clone dropped closes the keyspace, and what was accepted is finished. Made by
+/// [`KeyedExecutor::keyspace`](crate::KeyedExecutor::keyspace).
+///
+/// ```
+/// use keyed_executor::KeyedExecutor;
+///
+/// let executor = KeyedExecutor::builder().workers(2).build()?;
+/// let orders = executor.keyspace(|amount: u64| async move {
+///     assert!(amount > 0);
+/// });
+/// orders.try_submit("order-1", 7)?;
+/// if let Err(refused) = orders.try_submit("order-1", 8) {
+///     // The window is full: the message is back.
+///     assert_eq!(refused.into_message(), 8);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Keyspace<K, M> {
+    handle: Arc<Handle<K, M>>,
+}
+
+struct Handle<K, M> {
+    door: Arc<dyn Door<K, M>>,
+    /// Keeps the executor open while somebody can still submit.
+    _executor: Arc<Guard>,
+}
+
+impl<K, M> Drop for Handle<K, M> {
+    fn drop(&mut self) {
+        self.door.close();
+    }
+}
+
+impl<K, M> Clone for Keyspace<K, M> {
+    fn clone(&self) -> Self {
+        Self { handle: Arc::clone(&self.handle) }
+    }
+}
+
+impl<K, M> Debug for Keyspace<K, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyspace").field("in_flight", &self.in_flight()).finish_non_exhaustive()
+    }
+}
+
+impl<K, M> Keyspace<K, M> {
+    /// Hands a message in, waiting for room in the window.
+    ///
+    /// # Errors
+    /// The future ends with the message if the keyspace is closed or failed, or no worker can run it.
+    ///
+    /// # Cancel safety
+    /// A future that is dropped before it is ready has submitted nothing; its message is dropped with it. Waiting
+    /// submitters are woken in the order in which they began to wait; a submission that finds room does not wait
+    /// behind them.
+    pub fn submit(&self, key: K, message: M) -> Submit<K, M> {
+        Submit { keyspace: self.clone(), given: Some((key, message)), ticket: None }
+    }
+
+    /// Hands a message in if there is room now.
+    ///
+    /// # Errors
+    /// The message comes back if the window is full, the keyspace is closed or failed, or no worker can run it.
+    ///
+    /// # Panics
+    /// If the key's hash or comparison panics; nothing was submitted then.
+    pub fn try_submit(&self, key: K, message: M) -> Result<(), SubmitError<M>> {
+        self.handle.door.try_submit(key, message).map_err(|(_, error)| error)
+    }
+
+    /// Messages accepted and not given back; permits come back in batches, so this may lag by one batch.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.handle.door.in_flight()
+    }
+
+    /// Keys with a message in flight, after taking back what the workers have finished.
+    #[must_use]
+    pub fn live_keys(&self) -> usize {
+        self.handle.door.live_keys()
+    }
+
+    /// Refuses later submissions; what was accepted is finished. Idempotent.
+    pub fn close(&self) {
+        self.handle.door.close();
+    }
+
+    /// Refuses later submissions, drops running handlers on their worker and waiting messages with them. Idempotent.
+    pub fn cancel(&self) {
+        self.handle.door.cancel();
+    }
+
+    /// Waits until every message accepted before this call is accounted for.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops the waiting, nothing else.
+    pub fn drained(&self) -> Drained<K, M> {
+        let target = self.handle.door.accepted();
+        Drained { keyspace: self.clone(), target, ticket: None }
+    }
+}
+
+/// Waits for room and hands one message in: [`Keyspace::submit`].
+#[must_use = "a submission that is not awaited submits nothing"]
+pub struct Submit<K, M> {
+    keyspace: Keyspace<K, M>,
+    given: Option<(K, M)>,
+    ticket: Option<Ticket>,
+}
+
+// Nothing is pinned: the message is moved out when it is handed in.
+impl<K, M> Unpin for Submit<K, M> {}
+
+impl<K, M> Debug for Submit<K, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submit").field("waiting", &self.ticket.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl<K, M> Future for Submit<K, M> {
+    type Output = Result<(), SubmitError<M>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let (mut key, mut message) = this.given.take().expect("a submission is not polled after it ended");
+        loop {
+            match this.keyspace.handle.door.try_submit(key, message) {
+                Err((back, SubmitError { reason: SubmitRefusal::Full, message: full })) => {
+                    (key, message) = (back, full);
+                    let door = &this.keyspace.handle.door;
+                    let ticket = *this.ticket.get_or_insert_with(|| door.ticket());
+                    if door.register(ticket, cx.waker()) {
+                        this.given = Some((key, message));
+                        return Poll::Pending;
+                    }
+                }
+                ended => {
+                    if let Some(ticket) = this.ticket.take() {
+                        this.keyspace.handle.door.forget(ticket, true);
+                    }
+                    return Poll::Ready(ended.map_err(|(_, error)| error));
+                }
+            }
+        }
+    }
+}
+
+impl<K, M> Drop for Submit<K, M> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.keyspace.handle.door.forget(ticket, true);
+        }
+    }
+}
+
+/// Waits until what was accepted is accounted for: [`Keyspace::drained`].
+#[must_use = "waiting begins when it is awaited"]
+pub struct Drained<K, M> {
+    keyspace: Keyspace<K, M>,
+    target: u64,
+    ticket: Option<Ticket>,
+}
+
+impl<K, M> Unpin for Drained<K, M> {}
+
+impl<K, M> Debug for Drained<K, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drained").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+impl<K, M> Future for Drained<K, M> {
+    type Output = Ledger;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ledger> {
+        let this = &mut *self;
+        let door = &this.keyspace.handle.door;
+        let ticket = *this.ticket.get_or_insert_with(|| door.ticket());
+        match door.drained(this.target, ticket, cx.waker()) {
+            Some(ledger) => {
+                this.ticket = None;
+                Poll::Ready(ledger)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<K, M> Drop for Drained<K, M> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.keyspace.handle.door.forget(ticket, false);
+        }
+    }
+}
+
+/// An engine with an intake behind a lock.
+struct Core<K, M, H, F: Future>
+where
+    F::Output: Outcome,
+    K: Hash + Eq + Debug,
+    H: Fn(M) -> F,
+{
+    engine: Engine<K, M, H, F>,
+    intake: Mutex<Intake>,
+    tickets: AtomicU64,
+    me: Weak<Self>,
+}
+
+/// Makes a keyspace on an executor; one that is closed refuses every submission.
+pub(crate) fn open<K, M, H, F>(guard: Arc<Guard>, options: crate::Options, handler: H) -> Keyspace<K, M>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    let shared = Arc::clone(guard.shared());
+    let workers = shared.workers.len();
+    let start = shared.next_start();
+    let core = Arc::new_cyclic(|me| {
+        let engine = Engine::new(Arc::clone(&shared), options, handler);
+        let intake = Intake::new(engine.window, workers, start);
+        Core { engine, intake: Mutex::new(intake), tickets: AtomicU64::new(0), me: Weak::clone(me) }
+    });
+    let registered: Weak<Core<K, M, H, F>> = Arc::downgrade(&core);
+    if !shared.register(registered) {
+        lock(&core.intake).closed = true;
+        core.engine.end();
+    }
+    Keyspace { handle: Arc::new(Handle { door: core, _executor: guard }) }
+}
+
+impl<K, M, H, F> Core<K, M, H, F>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    fn me(&self) -> Arc<dyn Lanes> {
+        self.me.upgrade().expect("a core that is used is alive")
+    }
+
+    /// What refuses every submission now, with the intake in hand.
+    fn refusal(&self, intake: &Intake) -> Option<SubmitRefusal> {
+        if intake.closed {
+            return Some(SubmitRefusal::Closed);
+        }
+        self.engine.has_failed().then_some(SubmitRefusal::Failed)
+    }
+
+    /// Takes the permit and shows the message; which worker to notify.
+    fn accept(&self, hash: u64, key: K, message: M) -> Result<usize, (K, SubmitError<M>)> {
+        let engine = &self.engine;
+        let mut guard = lock(&self.intake);
+        let intake = &mut *guard;
+        let refuse = |key, reason, message| Err((key, SubmitError { reason, message }));
+        if let Some(reason) = self.refusal(intake) {
+            return refuse(key, reason, message);
+        }
+        intake.since_reclaim += 1;
+        if intake.room() == 0 || intake.since_reclaim >= engine.batch {
+            engine.reclaim(intake);
+        }
+        if intake.room() == 0 {
+            return refuse(key, SubmitRefusal::Full, message);
+        }
+        // The comparison is the user's and may panic: nothing was changed yet.
+        let (entry, worker, fresh) = match engine.find(intake, hash, &key) {
+            Place::Live { entry, worker } => (entry, worker, false),
+            Place::Absent => {
+                let Some(worker) = engine.choose(intake) else {
+                    return refuse(key, SubmitRefusal::NoWorker, message);
+                };
+                (engine.admit(intake, hash, key, worker), worker, true)
+            }
+        };
+        let slot = intake.take_slot().expect("there was room");
+        engine.put(slot, message);
+        let item = if fresh { Item::fresh(entry, slot) } else { Item::new(entry, slot) };
+        engine.push(intake, worker, item, || self.me());
+        Ok(worker)
+    }
+
+    /// Shuts the door; the dispatch ends with its last message.
+    fn close_intake(&self) {
+        let accepted = {
+            let mut intake = lock(&self.intake);
+            if std::mem::replace(&mut intake.closed, true) {
+                return;
+            }
+            intake.accepted
+        };
+        self.engine.credit.wake_all();
+        let end = Arc::new(End { core: Weak::clone(&self.me), accepted });
+        Arc::clone(&end).wake();
+        self.engine.shared.intake_closed();
+    }
+}
+
+/// Ends a closed keyspace once everything came back: a waiter like any other.
+struct End<K, M, H, F: Future>
+where
+    F::Output: Outcome,
+    K: Hash + Eq + Debug,
+    H: Fn(M) -> F,
+{
+    core: Weak<Core<K, M, H, F>>,
+    accepted: u64,
+}
+
+/// No submitter's ticket: those are counted from zero.
+const END: Ticket = Ticket::MAX;
+
+impl<K, M, H, F> Wake for End<K, M, H, F>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    fn wake(self: Arc<Self>) {
+        let Some(core) = self.core.upgrade() else { return };
+        let all = Need { busy: self.accepted, dry: self.accepted, empty_at: None };
+        let accepted = self.accepted;
+        let returned = core.engine.credit.register(END, all, &Waker::from(self));
+        if returned >= accepted && core.engine.credit.forget(END) {
+            core.engine.reclaim(&mut lock(&core.intake));
+            core.engine.end();
+        }
+    }
+}
+
+impl<K, M, H, F> Door<K, M> for Core<K, M, H, F>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    fn try_submit(&self, key: K, message: M) -> Result<(), (K, SubmitError<M>)> {
+        let hash = self.engine.hash(&key);
+        let worker = self.accept(hash, key, message)?;
+        self.engine.notify(worker);
+        Ok(())
+    }
+
+    fn register(&self, ticket: Ticket, waker: &Waker) -> bool {
+        let (returned, refused) = {
+            let intake = lock(&self.intake);
+            (intake.returned, self.refusal(&intake).is_some() || intake.room() > 0)
+        };
+        if refused {
+            return false;
+        }
+        let half = (self.engine.window / 2).max(1) as u64;
+        let need = Need {
+            busy: returned + half,
+            dry: returned + (self.engine.batch as u64).min(half),
+            empty_at: Some(returned),
+        };
+        let now = self.engine.credit.register(ticket, need, waker);
+        // Looked at again after the registration: a completion, or a door that was shut meanwhile.
+        if now > returned || self.refusal(&lock(&self.intake)).is_some() {
+            // Woken already, or not: either way this submitter looks again.
+            self.engine.credit.forget(ticket);
+            return false;
+        }
+        true
+    }
+
+    fn forget(&self, ticket: Ticket, pass_on: bool) {
+        let waited = self.engine.credit.forget(ticket);
+        if pass_on && !waited {
+            // It was woken: whoever waits behind it may go on if there is room left.
+            self.engine.credit.check(crate::credit::Then::Dry);
+        }
+    }
+
+    fn ticket(&self) -> Ticket {
+        // Relaxed: only uniqueness and each caller's own order count.
+        self.tickets.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn in_flight(&self) -> usize {
+        let mut intake = lock(&self.intake);
+        self.engine.reclaim(&mut intake);
+        intake.outstanding() as usize
+    }
+
+    fn live_keys(&self) -> usize {
+        let mut intake = lock(&self.intake);
+        self.engine.reclaim(&mut intake);
+        intake.live()
+    }
+
+    fn accepted(&self) -> u64 {
+        lock(&self.intake).accepted
+    }
+
+    fn drained(&self, target: u64, ticket: Ticket, waker: &Waker) -> Option<Ledger> {
+        let need = Need { busy: target, dry: target, empty_at: None };
+        if self.engine.credit.returned() < target && self.engine.credit.register(ticket, need, waker) < target
+        {
+            return None;
+        }
+        self.engine.credit.forget(ticket);
+        let mut intake = lock(&self.intake);
+        self.engine.reclaim(&mut intake);
+        let accepted = intake.accepted;
+        drop(intake);
+        Some(self.engine.ledger(accepted))
+    }
+
+    fn close(&self) {
+        self.close_intake();
+    }
+
+    fn cancel(&self) {
+        self.engine.stop(Cause::Cancelled);
+        self.close_intake();
+    }
+}
+
+impl<K, M, H, F> Lanes for Core<K, M, H, F>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    unsafe fn attached(&self, cx: &Cx<'_>, id: AttachId) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.plain(cx.worker.index(), |plain| plain.attached = Some(id)) };
+    }
+
+    unsafe fn round(&self, cx: &Cx<'_>) -> Round {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.lane_round(cx) }
+    }
+
+    unsafe fn wake(&self, cx: &Cx<'_>, entry: u32) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.woken(cx, entry) };
+    }
+
+    unsafe fn settle(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.publish(cx, crate::credit::Then::Dry) };
+        false
+    }
+
+    unsafe fn has_news(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.lane_has_news(cx) }
+    }
+
+    unsafe fn discard(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.discard_lane(cx) };
+    }
+
+    unsafe fn bury(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.bury_lane(cx) };
+    }
+
+    fn shut(&self, how: Shut) {
+        if how == Shut::Force {
+            self.engine.stop(Cause::Closed);
+        }
+        self.close_intake();
+    }
+}
+
+impl<K, M, H, F: Future> Drop for Core<K, M, H, F>
+where
+    F::Output: Outcome,
+    K: Hash + Eq + Debug,
+    H: Fn(M) -> F,
+{
+    fn drop(&mut self) {
+        self.engine.drop_keys(&mut lock(&self.intake));
+    }
+}

@@ -1,0 +1,107 @@
+//! Who sleeps, and who wakes whom: park and unpark without a lost wake-up.
+//!
+//! One word per worker. A notifier first publishes what it brings, then looks at the word; a worker first says that it
+//! sleeps, then looks once more at everything that could have been brought. Both sides put a full fence between their
+//! write and their look, so at least one of the two sees the other. The notifier that wins the change 1 -> 0 unparks;
+//! a busy worker is never woken.
+//!
+//! A worker whose thread is gone says so in the same word, so that a notifier learns it from the look it makes anyway.
+
+use crate::sync::{AtomicU32, OnceLock, Ordering, Thread, current, fence, park};
+
+const AWAKE: u32 = 0;
+const SLEEPING: u32 = 1;
+const GONE: u32 = 2;
+
+/// What a notifier found.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notified {
+    /// The worker looks, or was woken to look.
+    Looks,
+    /// No thread will look any more: what was brought is the notifier's again.
+    Gone,
+}
+
+/// The sleep of one worker.
+pub(crate) struct Sleeper {
+    word: AtomicU32,
+    thread: OnceLock<Thread>,
+}
+
+impl Sleeper {
+    pub(crate) fn new() -> Self {
+        Self { word: AtomicU32::new(AWAKE), thread: OnceLock::new() }
+    }
+
+    /// The worker's thread introduces itself, before its first sleep.
+    pub(crate) fn introduce(&self) {
+        let _ = self.thread.set(current());
+    }
+
+    /// Makes sure that the worker looks at what was published before this call.
+    #[inline]
+    pub(crate) fn notify(&self) -> Notified {
+        // Pairs with the fence in `announce`: either this thread sees SLEEPING (or GONE), or the worker's look after
+        // its announcement sees what this thread published.
+        fence(Ordering::SeqCst);
+        match self.word.load(Ordering::Relaxed) {
+            AWAKE => Notified::Looks,
+            GONE => Notified::Gone,
+            _ => self.wake(),
+        }
+    }
+
+    #[cold]
+    fn wake(&self) -> Notified {
+        // AcqRel: of all notifiers that saw SLEEPING one wins; the swap of the worker in `cancel` may win instead.
+        match self.word.compare_exchange(SLEEPING, AWAKE, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                if let Some(thread) = self.thread.get() {
+                    thread.unpark();
+                }
+                Notified::Looks
+            }
+            Err(GONE) => Notified::Gone,
+            Err(_) => Notified::Looks,
+        }
+    }
+
+    /// The worker says that it will sleep. It must look at everything once more before [`Self::sleep`].
+    pub(crate) fn announce(&self) {
+        // A swap, not a store: every transition of this word is a read-modify-write (see docs/verification.md).
+        self.word.swap(SLEEPING, Ordering::AcqRel);
+        // Pairs with the fence in `notify`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The worker found something in its last look and stays awake.
+    pub(crate) fn cancel(&self) {
+        self.word.swap(AWAKE, Ordering::AcqRel);
+    }
+
+    /// Sleeps until a notifier changed the word. Spurious returns of `park` go back to sleep.
+    pub(crate) fn sleep(&self) {
+        // Acquire: pairs with the AcqRel of the notifier in `wake`.
+        while self.word.load(Ordering::Acquire) == SLEEPING {
+            park();
+        }
+    }
+
+    /// The worker's thread will never look again.
+    pub(crate) fn leave(&self) {
+        self.word.swap(GONE, Ordering::AcqRel);
+        // Pairs with the fence in `notify`, as in `announce`: the last look comes after this.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether the worker sleeps, as placement sees it: a hint that may be old.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == SLEEPING
+    }
+
+    /// Whether the worker's thread is gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.word.load(Ordering::Acquire) == GONE
+    }
+}

@@ -1,0 +1,765 @@
+//! The `dispatch` door: a source whose intake is a turn of one worker, its *home*.
+//!
+//! The home polls the source while the window has room, looks each key up in the directory that it owns, and either
+//! runs the message where it is (its key is not live, nothing is queued here, and a message costs less than a
+//! microsecond), or queues it, here or on another worker. Demand comes back in batches of window/16, as KW-3 says: a
+//! window's rest below one batch asks for nothing. Other workers are notified once at the end of the home's turn.
+//!
+//! The dispatch is over when the source ended and everything accepted came back; its handle learns that last.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::Hash;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+
+use crate::completion::Completion;
+use crate::contain::contain;
+use crate::credit::{Need, Then};
+use crate::dispatch::{Control, Dispatch};
+use crate::engine::{Engine, ErrorOf, Lanes, Round, Shut, phase};
+use crate::error::{Cause, DispatchError, Outcome};
+use crate::executor::Guard;
+use crate::intake::{Intake, Place};
+use crate::lane::Item;
+use crate::mailbox::Mailbox;
+use crate::mailbox::state::Event;
+use crate::placement::LaneView;
+use crate::seat::AttachId;
+use crate::sync::{Arc, AtomicBool, Ordering, UnsafeCell, Weak};
+use crate::turn::{Meter, Ran};
+use crate::wake::{SOURCE, WakeCell, polling, waker};
+use crate::worker::Cx;
+
+/// A message runs where it arrives only if one costs less than this.
+const IN_PLACE_NS: u64 = 1_000;
+/// The home comes back to its other work after about this much work of the source.
+const TURN_NS: u64 = 10_000;
+/// The most messages taken from the source in one turn.
+const MOST_PULLED: usize = 256;
+/// The one ticket of a source on its credit.
+const HOME: u64 = 0;
+
+/// What the source does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    /// It may have a message.
+    Ready,
+    /// It will wake its cell.
+    Waiting,
+    /// It is gone: ended, failed or shut.
+    Gone,
+}
+
+/// What the home owns beside its lane: rule 5 of seat/README.md.
+struct Home {
+    intake: Intake,
+    cell: Option<Arc<WakeCell>>,
+    input: Input,
+    /// Messages that may still be asked for.
+    budget: usize,
+    /// Messages that ended since the budget was last raised.
+    earned: usize,
+    /// Completions taken back, as the credit counts them.
+    came_back: u64,
+    /// Workers that were given something in this turn.
+    touched: Box<[bool]>,
+    /// The executor was closed before the source had ended.
+    shut_early: bool,
+}
+
+struct Core<S, KF, K, M, H, F: Future>
+where
+    F::Output: Outcome,
+{
+    engine: Engine<K, M, H, F>,
+    home: usize,
+    key: KF,
+    /// Pinned: dropped where it is.
+    source: UnsafeCell<Option<S>>,
+    side: UnsafeCell<Home>,
+    closing: AtomicBool,
+    /// The home's thread died: nobody will end this dispatch.
+    orphaned: AtomicBool,
+    completion: Arc<Completion<ErrorOf<F>>>,
+    me: Weak<Self>,
+}
+
+// SAFETY: rule 5 of seat/README.md: source and side are touched by the home's seat only; the key selector is called by
+// the home only, but dropped by any thread.
+unsafe impl<S: Send, KF: Send, K: Send + Sync, M: Send, H: Send + Sync, F: Future + Send> Send
+    for Core<S, KF, K, M, H, F>
+where
+    F::Output: Outcome,
+{
+}
+// SAFETY: as above.
+unsafe impl<S: Send, KF: Send, K: Send + Sync, M: Send, H: Send + Sync, F: Future + Send> Sync
+    for Core<S, KF, K, M, H, F>
+where
+    F::Output: Outcome,
+{
+}
+
+/// What one poll of the source brought.
+enum Step<K, M, E> {
+    Item { key: Result<(K, u64), String>, message: M },
+    Failed(E),
+    Pending { woken: bool },
+    End,
+}
+
+/// Starts a dispatch; on an executor that cannot run it the handle tells so.
+pub(crate) fn start<S, KF, K, M, H, F>(
+    guard: Arc<Guard>,
+    options: crate::Options,
+    source: S,
+    key: KF,
+    handler: H,
+) -> Dispatch<ErrorOf<F>>
+where
+    S: Stream<Item = Result<M, ErrorOf<F>>> + Send + 'static,
+    KF: Fn(&M) -> K + Send + 'static,
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    let shared = Arc::clone(guard.shared());
+    let completion = Completion::new();
+    let refuse = |cause| {
+        completion.resolve(Err(DispatchError { cause, ledger: crate::Ledger::default() }));
+        Dispatch::ended(Arc::clone(&completion))
+    };
+    let home = match shared.a_started_worker() {
+        Ok(home) => home,
+        Err(crate::RejectReason::Closed) => return refuse(Cause::Closed),
+        Err(reason) => return refuse(Cause::NoWorker { message: reason.to_string() }),
+    };
+    let workers = shared.workers.len();
+    let core = Arc::new_cyclic(|me| {
+        let engine = Engine::new(Arc::clone(&shared), options, handler);
+        let side = Home {
+            intake: Intake::new(engine.window, workers, home + 1),
+            cell: None,
+            input: Input::Ready,
+            budget: engine.window,
+            earned: 0,
+            came_back: 0,
+            touched: vec![false; workers].into_boxed_slice(),
+            shut_early: false,
+        };
+        Core {
+            engine,
+            home,
+            key,
+            source: UnsafeCell::new(Some(source)),
+            side: UnsafeCell::new(side),
+            closing: AtomicBool::new(false),
+            orphaned: AtomicBool::new(false),
+            completion: Arc::clone(&completion),
+            me: Weak::clone(me),
+        }
+    });
+    let registered: Weak<Core<S, KF, K, M, H, F>> = Arc::downgrade(&core);
+    if !shared.register(registered) {
+        return refuse(Cause::Closed);
+    }
+    core.engine.attach(home, Arc::clone(&core) as Arc<dyn Lanes>);
+    core.engine.notify(home);
+    Dispatch::running(completion, core, guard)
+}
+
+impl<S, KF, K, M, H, F> Core<S, KF, K, M, H, F>
+where
+    S: Stream<Item = Result<M, ErrorOf<F>>> + Send + 'static,
+    KF: Fn(&M) -> K + Send + 'static,
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    /// Works on what the home owns.
+    ///
+    /// # Safety
+    /// Rule 5 of seat/README.md: the caller holds the home's seat; `access` calls no user code and not this function.
+    #[inline]
+    unsafe fn side<R>(&self, access: impl FnOnce(&mut Home) -> R) -> R {
+        // SAFETY: the caller's contract.
+        self.side.with_mut(|side| access(unsafe { &mut *side }))
+    }
+
+    /// One round of the home: queued work, then the source.
+    #[inline]
+    unsafe fn home_round(&self, cx: &Cx<'_>) -> Round {
+        // SAFETY: rules 1 and 5 of seat/README.md: the caller holds the home's seat.
+        unsafe {
+            let phase = self.engine.see_phase(cx);
+            if phase == phase::ENDED {
+                return Round::Ended;
+            }
+            self.take_back();
+            if self.closing.load(Ordering::Relaxed) && self.side(|side| side.input != Input::Gone) {
+                self.side(|side| side.shut_early = true);
+                self.drop_source(cx);
+            }
+            if phase == phase::STOPPING {
+                self.drop_source(cx);
+                if self.engine.lane_holds_something(cx) {
+                    self.engine.discard_lane(cx);
+                    self.take_back();
+                }
+                return if self.ended(cx) { Round::Ended } else { Round::Dry };
+            }
+            let backlog = self.engine.run_lane(cx);
+            let more = self.pull(cx);
+            if self.ended(cx) {
+                return Round::Ended;
+            }
+            if more || backlog > 0 { Round::Busy { backlog_ns: backlog } } else { Round::Dry }
+        }
+    }
+
+    /// Takes completions back and raises the budget by whole batches; true if anything came back.
+    #[inline]
+    unsafe fn take_back(&self) -> bool {
+        // SAFETY: rule 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.side(|side| {
+                let before = side.intake.returned;
+                self.engine.reclaim(&mut side.intake);
+                let came_back = side.intake.returned - before;
+                side.came_back += came_back;
+                side.earn(came_back as usize, self.engine.batch);
+                came_back > 0
+            })
+        }
+    }
+
+    /// Asks the source while the window has room; true if there is more to do at once.
+    #[inline]
+    unsafe fn pull(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            if self.side(|side| side.input != Input::Ready || side.budget == 0) {
+                return false;
+            }
+            let (cost, unmeasured) =
+                self.engine.plain(cx.worker.index(), |plain| (plain.cost, plain.unmeasured));
+            let in_place = cost > 0 && cost <= IN_PLACE_NS;
+            let mut meter = Meter::start(cost, unmeasured, TURN_NS);
+            let mut pulled = 0;
+            while self.side(|side| side.input == Input::Ready && side.budget > 0)
+                && self.engine.is_running()
+                && pulled < MOST_PULLED
+                && !meter.is_used_up()
+            {
+                pulled += 1;
+                self.step(cx, in_place, &mut meter);
+            }
+            self.engine.measured(cx, meter);
+            self.notify_touched();
+            self.side(|side| side.input == Input::Ready && side.budget > 0)
+        }
+    }
+
+    /// One poll of the source, and what it brought.
+    #[inline]
+    unsafe fn step(&self, cx: &Cx<'_>, in_place: bool, meter: &mut Meter) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            let step = self.poll_source(cx);
+            match step {
+                Ok(Step::Item { key: Ok((key, hash)), message }) => {
+                    self.accept(cx, key, hash, message, in_place, meter);
+                }
+                Ok(Step::Item { key: Err(panic), message }) => {
+                    self.refuse(cx, message, Cause::KeyPanicked { message: panic });
+                }
+                Ok(Step::Pending { woken }) => {
+                    if !woken {
+                        self.side(|side| side.input = Input::Waiting);
+                    }
+                }
+                Ok(Step::End) => self.drop_source(cx),
+                Ok(Step::Failed(error)) => self.fail(cx, Cause::Source(error)),
+                Err(message) => self.fail(cx, Cause::SourcePanicked { message }),
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn poll_source(&self, cx: &Cx<'_>) -> Result<Step<K, M, ErrorOf<F>>, String> {
+        // SAFETY: rule 5 of seat/README.md: this function's contract.
+        let cell = unsafe {
+            self.side(|side| side.cell.as_ref().expect("the home runs only while it is attached").borrowed())
+        };
+        cx.user(|| {
+            // SAFETY: the source's cell lives as long as this core.
+            let (polled, woken) = unsafe {
+                polling(cell, |waker| {
+                    self.source.with_mut(|source| {
+                        // SAFETY: rules 5 and 9 of seat/README.md: only the home polls the source, with its seat lent;
+                        // the source is never moved out of its cell.
+                        let source = (*source).as_mut().expect("a source that is asked is there");
+                        Pin::new_unchecked(source).poll_next(&mut Context::from_waker(waker))
+                    })
+                })
+            };
+            match polled {
+                Poll::Ready(Some(Ok(message))) => {
+                    // Contained on its own: the message survives it and is discarded by the caller, once.
+                    let key = contain(|| {
+                        let key = (self.key)(&message);
+                        let hash = self.engine.hash(&key);
+                        (key, hash)
+                    });
+                    Step::Item { key, message }
+                }
+                Poll::Ready(Some(Err(error))) => Step::Failed(error),
+                Poll::Ready(None) => Step::End,
+                Poll::Pending => Step::Pending { woken },
+            }
+        })
+    }
+
+    /// Takes one message in: in place, to its live key, or to a worker chosen for its new key.
+    #[inline]
+    unsafe fn accept(&self, cx: &Cx<'_>, key: K, hash: u64, message: M, in_place: bool, meter: &mut Meter) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            // The comparison is the user's and may panic: nothing was changed yet.
+            let found = contain(|| self.side(|side| self.engine.find(&side.intake, hash, &key)));
+            match found {
+                Ok(Place::Live { entry, worker }) => self.queue(cx, entry, worker, false, message),
+                Ok(Place::Absent) => {
+                    if in_place && self.engine.plain(self.home, |plain| plain.ready == 0) {
+                        self.run_in_place(cx, key, hash, message, meter);
+                        return;
+                    }
+                    match self.choose() {
+                        Some(worker) => {
+                            let entry =
+                                self.side(|side| self.engine.admit(&mut side.intake, hash, key, worker));
+                            self.queue(cx, entry, worker, true, message);
+                        }
+                        None => {
+                            let message_text = "every worker is dead".to_owned();
+                            self.refuse(cx, message, Cause::NoWorker { message: message_text });
+                        }
+                    }
+                }
+                Err(panic) => self.refuse(cx, message, Cause::KeyPanicked { message: panic }),
+            }
+        }
+    }
+
+    /// The worker of a new key. The home itself is between two handlers, so an empty queue here is no wait at all.
+    #[inline]
+    unsafe fn choose(&self) -> Option<usize> {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            let here = self.engine.plain(self.home, |plain| LaneView {
+                queued: plain.ready as u64,
+                cost: if plain.ready == 0 { plain.cost.max(1) } else { plain.cost },
+            });
+            self.side(|side| {
+                let Intake { placement, pushed, .. } = &mut side.intake;
+                placement.choose(
+                    &self.engine.shared.workers,
+                    |worker| {
+                        if worker == self.home { here } else { self.engine.view(pushed[worker], worker) }
+                    },
+                    |worker| self.engine.shared.ensure_started(worker).is_ok(),
+                )
+            })
+        }
+    }
+
+    /// Puts a message behind the others of its key.
+    #[inline]
+    unsafe fn queue(&self, cx: &Cx<'_>, entry: u32, worker: usize, fresh: bool, message: M) {
+        // SAFETY: rules 1, 4 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            let item = self.side(|side| {
+                side.budget -= 1;
+                let slot = side.intake.take_slot().expect("the budget is within the window");
+                self.engine.put(slot, message);
+                let item = if fresh { Item::fresh(entry, slot) } else { Item::new(entry, slot) };
+                if worker == self.home {
+                    side.intake.add(entry);
+                } else {
+                    side.touched[worker] = true;
+                    self.engine.push(&mut side.intake, worker, item, || self.me());
+                }
+                item
+            });
+            if worker == self.home {
+                self.engine.enqueue(cx, item);
+            }
+        }
+    }
+
+    /// Runs a message where it arrived; only one whose handler waits gets a mailbox.
+    #[inline]
+    unsafe fn run_in_place(&self, cx: &Cx<'_>, key: K, hash: u64, message: M, meter: &mut Meter) {
+        let here = self.home;
+        // SAFETY: rules 1, 5 and 7 of seat/README.md: this function's contract; the place is the one that the intake
+        // would give out next, and this thread owns the intake.
+        unsafe {
+            // A worker that was given something must not wait for the end of this handler.
+            self.notify_touched();
+            let entry = self.side(|side| {
+                side.budget -= 1;
+                side.intake.next_entry().expect("the budget is within the window")
+            });
+            let cell = self.engine.cell(cx, entry);
+            let ran = self.engine.begin(cx, entry, cell, message);
+            meter.ran();
+            if let Ran::Pending { woken } = ran {
+                self.side(|side| {
+                    let placed = self.engine.admit(&mut side.intake, hash, key, here);
+                    debug_assert_eq!(placed, entry, "nobody else gives places out");
+                    let slot = side.intake.take_slot().expect("the budget is within the window");
+                    side.intake.add(entry);
+                    self.engine.mailbox(entry, |mailbox| {
+                        *mailbox = Mailbox::new();
+                        let _ = mailbox.on(Event::Enqueue);
+                        let _ = mailbox.on(Event::Begin);
+                        mailbox.running = slot;
+                    });
+                });
+                cx.worker.counters().mailboxes.add(1);
+                self.engine.suspend(here, entry, woken);
+                return;
+            }
+            cx.worker.counters().in_place.add(1);
+            let failed = self.engine.account(cx, ran, || {
+                contain(|| format!("{key:?}")).unwrap_or_else(|_| "<its Debug panicked>".to_owned())
+            });
+            self.engine.plain(here, |plain| {
+                if failed {
+                    plain.tally.failed += 1;
+                } else {
+                    plain.tally.handled += 1;
+                }
+            });
+            self.side(|side| {
+                side.intake.passed_through();
+                side.earn(1, self.engine.batch);
+            });
+            if std::mem::needs_drop::<K>() {
+                crate::contain::drop_contained("a key", key);
+            }
+        }
+    }
+
+    /// Notifies every worker that was given something since this was last called.
+    #[inline]
+    unsafe fn notify_touched(&self) {
+        for worker in 0..self.engine.lanes.len() {
+            // SAFETY: rule 5 of seat/README.md: this function's contract.
+            if unsafe { self.side(|side| std::mem::replace(&mut side.touched[worker], false)) } {
+                self.engine.notify(worker);
+            }
+        }
+    }
+
+    /// Discards a message that cannot be taken in, and ends the dispatch.
+    #[cold]
+    unsafe fn refuse(&self, cx: &Cx<'_>, message: M, cause: Cause<ErrorOf<F>>) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.side(|side| side.intake.passed_through());
+            self.engine.plain(self.home, |plain| plain.tally.discarded += 1);
+            cx.drop_user("a message", message);
+            self.fail(cx, cause);
+        }
+    }
+
+    #[cold]
+    unsafe fn fail(&self, cx: &Cx<'_>, cause: Cause<ErrorOf<F>>) {
+        self.engine.stop(cause);
+        // SAFETY: rule 5 of seat/README.md: this function's contract.
+        unsafe { self.drop_source(cx) };
+    }
+
+    /// Drops the source and shuts the door; once.
+    #[cold]
+    unsafe fn drop_source(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 5 of seat/README.md: this function's contract.
+        if unsafe { self.side(|side| std::mem::replace(&mut side.input, Input::Gone)) } == Input::Gone {
+            return;
+        }
+        let dropped = cx.user(|| {
+            // SAFETY: rules 5 and 9 of seat/README.md: the input is Gone, so nobody polls the source any more; it is
+            // dropped in its place.
+            self.source.with_mut(|source| unsafe { *source = None });
+        });
+        if let Err(panic) = dropped {
+            tracing::error!(label = &*self.engine.options.label, panic, "dropping the source panicked");
+        }
+        self.engine.shared.intake_closed();
+    }
+
+    /// Ends the dispatch if nothing of it is left.
+    #[inline]
+    unsafe fn ended(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 5 of seat/README.md: this function's contract.
+        unsafe {
+            if self.side(|side| side.input != Input::Gone || side.intake.outstanding() > 0) {
+                return false;
+            }
+            self.finish(cx);
+        }
+        true
+    }
+
+    #[cold]
+    unsafe fn finish(&self, cx: &Cx<'_>) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        let (accepted, shut_early) = unsafe {
+            self.engine.publish(cx, Then::Dry);
+            self.side(|side| (side.intake.accepted, side.shut_early))
+        };
+        let ledger = self.engine.ledger(accepted);
+        let cause = self.engine.take_failure().or(shut_early.then_some(Cause::Closed));
+        self.engine.end();
+        let result = match cause {
+            None => Ok(ledger),
+            Some(cause) => Err(DispatchError { cause, ledger }),
+        };
+        // The waker of whoever waits is theirs: user code.
+        if let Err(panic) = cx.user(|| self.completion.resolve(result)) {
+            tracing::error!(
+                label = &*self.engine.options.label,
+                panic,
+                "waking who awaits a dispatch panicked"
+            );
+        }
+    }
+
+    /// The home runs dry: what it waits for besides its source.
+    unsafe fn settle_home(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.publish(cx, Then::Dry);
+            if self.take_back() {
+                return true;
+            }
+            let batch = self.engine.batch as u64;
+            let half = (self.engine.window / 2).max(self.engine.batch) as u64;
+            let wanted = self.side(|side| {
+                let earned = side.earned as u64;
+                let outstanding = side.intake.outstanding();
+                if outstanding == 0 {
+                    None
+                } else if side.input == Input::Gone || !self.engine.is_running() {
+                    Some(Need {
+                        busy: side.came_back + outstanding,
+                        dry: side.came_back + outstanding,
+                        empty_at: None,
+                    })
+                } else if side.budget == 0 {
+                    Some(Need {
+                        busy: side.came_back + half.saturating_sub(earned).max(1),
+                        dry: side.came_back + batch.saturating_sub(earned).max(1),
+                        empty_at: None,
+                    })
+                } else {
+                    None
+                }
+            });
+            let Some(need) = wanted else {
+                self.engine.credit.forget(HOME);
+                return false;
+            };
+            let waker = self.side(|side| side.cell.as_ref().map(waker));
+            let Some(waker) = waker else { return false };
+            self.engine.credit.register(HOME, need, &waker) > self.side(|side| side.came_back)
+                && self.take_back()
+        }
+    }
+
+    fn me(&self) -> Arc<dyn Lanes> {
+        self.me.upgrade().expect("a core that is used is alive")
+    }
+}
+
+impl Home {
+    /// Messages ended; the budget goes up by all that ended once they are a batch (KW-3).
+    #[inline]
+    fn earn(&mut self, ended: usize, batch: usize) {
+        self.earned += ended;
+        if self.earned >= batch {
+            self.budget += std::mem::take(&mut self.earned);
+        }
+    }
+}
+
+impl<S, KF, K, M, H, F> Lanes for Core<S, KF, K, M, H, F>
+where
+    S: Stream<Item = Result<M, ErrorOf<F>>> + Send + 'static,
+    KF: Fn(&M) -> K + Send + 'static,
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    unsafe fn attached(&self, cx: &Cx<'_>, id: AttachId) {
+        let worker = cx.worker.index();
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.plain(worker, |plain| plain.attached = Some(id));
+            if worker == self.home {
+                let cell = WakeCell::new(Arc::clone(cx.worker), id, SOURCE);
+                self.side(|side| side.cell = Some(cell));
+            }
+        }
+    }
+
+    unsafe fn round(&self, cx: &Cx<'_>) -> Round {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe {
+            if cx.worker.index() == self.home {
+                return self.home_round(cx);
+            }
+            let round = self.engine.lane_round(cx);
+            let orphaned = self.orphaned.load(Ordering::Acquire) && !self.engine.lane_holds_something(cx);
+            if orphaned { Round::Ended } else { round }
+        }
+    }
+
+    unsafe fn wake(&self, cx: &Cx<'_>, entry: u32) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            if entry != SOURCE {
+                self.engine.woken(cx, entry);
+                return;
+            }
+            self.side(|side| {
+                if side.input == Input::Waiting {
+                    side.input = Input::Ready;
+                }
+            });
+        }
+    }
+
+    unsafe fn settle(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe {
+            if cx.worker.index() == self.home {
+                return self.settle_home(cx);
+            }
+            self.engine.publish(cx, Then::Dry);
+        }
+        false
+    }
+
+    unsafe fn has_news(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.lane_has_news(cx)
+                || (cx.worker.index() == self.home
+                    && self.closing.load(Ordering::Relaxed)
+                    && self.side(|side| side.input != Input::Gone))
+        }
+    }
+
+    unsafe fn discard(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.discard_lane(cx) };
+    }
+
+    unsafe fn bury(&self, cx: &Cx<'_>) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.bury_lane(cx);
+            if cx.worker.index() != self.home {
+                return;
+            }
+            self.engine.stop(Cause::NoWorker { message: "the source's worker died".to_owned() });
+            self.drop_source(cx);
+            self.orphaned.store(true, Ordering::Release);
+            self.engine.notify_lanes();
+            let ledger = self.engine.ledger(self.side(|side| side.intake.accepted));
+            let cause = self.engine.take_failure().unwrap_or(Cause::Closed);
+            if let Err(panic) = cx.user(|| self.completion.resolve(Err(DispatchError { cause, ledger }))) {
+                tracing::error!(panic, "waking who awaits a dispatch panicked");
+            }
+        }
+    }
+
+    fn shut(&self, how: Shut) {
+        if how == Shut::Force {
+            self.engine.stop(Cause::Closed);
+        }
+        self.closing.store(true, Ordering::Release);
+        self.engine.notify_lanes();
+    }
+}
+
+impl<S, KF, K, M, H, F> Control for Core<S, KF, K, M, H, F>
+where
+    S: Send + 'static,
+    KF: Send + 'static,
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    fn cancel(&self) {
+        self.engine.stop(Cause::Cancelled);
+    }
+}
+
+impl<S, KF, K, M, H, F: Future> Drop for Core<S, KF, K, M, H, F>
+where
+    F::Output: Outcome,
+{
+    fn drop(&mut self) {
+        // Every key went with its last message; one that is left belongs to a home whose thread died.
+        debug_assert!(
+            self.orphaned.load(Ordering::Relaxed)
+                || self.side.with(|side| {
+                    // SAFETY: rule 5 of seat/README.md: nobody else has the core any more.
+                    unsafe { (*side).intake.live() == 0 }
+                }),
+            "a dispatch that ended has no live key"
+        );
+    }
+}
+
+/// A source that cannot fail, as one that can.
+pub(crate) struct Items<S, E> {
+    source: S,
+    error: std::marker::PhantomData<fn() -> E>,
+}
+
+impl<S, E> Items<S, E> {
+    pub(crate) fn new(source: S) -> Self {
+        Self { source, error: std::marker::PhantomData }
+    }
+}
+
+impl<S: Stream, E> Stream for Items<S, E> {
+    type Item = Result<S::Item, E>;
+
+    #[inline]
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // SAFETY: contract of `Pin::map_unchecked_mut`: the source is never moved out of this wrapper, which is Unpin
+        // only if the source is (it holds nothing else).
+        let source = unsafe { self.map_unchecked_mut(|this| &mut this.source) };
+        source.poll_next(cx).map(|item| item.map(Ok))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.source.size_hint()
+    }
+}
