@@ -1,0 +1,110 @@
+//! The keys: their names, their variables and what they accept.
+//!
+//! Owns the list; files and variables are both read against it. Invariant: every default and range is taken from
+//! `keyed_executor`. It does not parse.
+
+use std::fmt;
+use std::time::Duration;
+
+use keyed_executor::limits;
+
+/// The section of the files.
+pub(crate) const SECTION: [&str; 2] = ["wow", "dispatch"];
+/// What every variable of the section begins with.
+pub(crate) const VARIABLE_PREFIX: &str = "WOW_DISPATCH_";
+/// A setting of earlier systems that has no meaning any more: tolerated, with a notice.
+pub(crate) const REMOVED: (&str, &str) = ("parallelism", "WOW_PARALLELISM");
+
+/// A key of the section `wow.dispatch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// Worker threads.
+    Workers,
+    /// The window of one dispatch or keyspace.
+    MaxInFlight,
+    /// Messages of one turn.
+    Throughput,
+    /// How long a worker that ran dry polls before it parks.
+    Spin,
+}
+
+impl Key {
+    /// Every key, in the order of the documentation.
+    pub const ALL: [Self; 4] = [Self::Workers, Self::MaxInFlight, Self::Throughput, Self::Spin];
+
+    /// The key inside its section, as files write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Workers => "workers",
+            Self::MaxInFlight => "max-in-flight",
+            Self::Throughput => "throughput",
+            Self::Spin => "spin",
+        }
+    }
+
+    /// The variable that overrides the files.
+    #[must_use]
+    pub fn variable(self) -> &'static str {
+        match self {
+            Self::Workers => "WOW_DISPATCH_WORKERS",
+            Self::MaxInFlight => "WOW_DISPATCH_MAX_IN_FLIGHT",
+            Self::Throughput => "WOW_DISPATCH_THROUGHPUT",
+            Self::Spin => "WOW_DISPATCH_SPIN",
+        }
+    }
+
+    /// What the key accepts, in words.
+    #[must_use]
+    pub fn accepted(self) -> String {
+        let range = match self {
+            Self::Workers => limits::WORKERS,
+            Self::MaxInFlight => limits::MAX_IN_FLIGHT,
+            Self::Throughput => limits::THROUGHPUT,
+            Self::Spin => {
+                let max: Duration = limits::MAX_SPIN;
+                return format!(
+                    "a duration with its unit (ns, us, ms, s) from 0 to {max:?}, a bare number is in milliseconds"
+                );
+            }
+        };
+        format!("a whole number from {} to {}", range.start(), range.end())
+    }
+}
+
+/// The full key, such as `wow.dispatch.max-in-flight`.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", SECTION[0], SECTION[1], self.name())
+    }
+}
+
+/// The one of `known` that somebody who wrote `written` most likely meant.
+pub(crate) fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let written = plain(written);
+    known
+        .map(|name| (distance(&written, &plain(name)), name))
+        .min_by_key(|(far, _)| *far)
+        .filter(|(far, name)| *far <= 2.min(name.len() / 3))
+        .map(|(_, name)| name)
+}
+
+/// Lower case without separators: what people get wrong first.
+fn plain(name: &str) -> Vec<char> {
+    name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).take(64).collect()
+}
+
+/// Edits from one word to the other.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

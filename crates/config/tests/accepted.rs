@@ -1,0 +1,130 @@
+//! What is accepted: both formats, every key, every unit, and that a later source wins.
+
+use std::time::Duration;
+
+use keyed_executor::{Config as Executor, defaults, limits};
+use wow_config::{Config, Key, Loader, Origin};
+
+fn toml(text: &str) -> Config {
+    Loader::new().text("s.toml", text).load().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn yaml(text: &str) -> Config {
+    Loader::new().text("s.yaml", text).load().unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn nothing_said_means_the_executors_defaults() {
+    let config = Loader::new().load().unwrap();
+    assert_eq!(config.dispatch, Executor::default());
+    assert_eq!(config.dispatch.max_in_flight, defaults::MAX_IN_FLIGHT);
+    for key in Key::ALL {
+        assert_eq!(*config.origin(key), Origin::Default);
+    }
+    for empty in ["# all of it is commented\n", "[wow]\n", "[wow.dispatch]\n"] {
+        assert_eq!(toml(empty).dispatch, Executor::default());
+    }
+    for empty in
+        ["# all of it is commented\n", "wow:\n", "wow:\n  dispatch:\n    # workers: 3\n", "wow: {}\n"]
+    {
+        assert_eq!(yaml(empty).dispatch, Executor::default());
+    }
+}
+
+#[test]
+fn both_formats_set_every_key() {
+    let expected = Executor {
+        workers: 4,
+        max_in_flight: 1_024,
+        throughput: 8,
+        spin: Duration::from_micros(20),
+        ..Executor::default()
+    };
+    let in_toml = "[wow.dispatch]\nworkers = 4\nmax-in-flight = 1024\nthroughput = 8\nspin = \"20us\"\n";
+    let in_yaml =
+        "wow:\n  dispatch:\n    workers: 4\n    max-in-flight: 1024\n    throughput: 8\n    spin: 20us\n";
+    assert_eq!(toml(in_toml).dispatch, expected);
+    assert_eq!(yaml(in_yaml).dispatch, expected);
+    assert_eq!(toml(&in_toml.replace('\n', "\r\n")).dispatch, expected);
+    assert_eq!(yaml(&format!("\u{feff}{in_yaml}")).dispatch, expected);
+    let one_line =
+        "wow = { dispatch = { workers = 4, max-in-flight = 1024, throughput = 8, spin = '20us' } }";
+    assert_eq!(toml(one_line).dispatch, expected);
+    let one_line = "wow: {dispatch: {workers: 4, max-in-flight: 1024, throughput: 8, spin: 20us}}";
+    assert_eq!(yaml(one_line).dispatch, expected);
+}
+
+#[test]
+fn a_spin_takes_every_unit_and_a_bare_number_is_milliseconds() {
+    let cases = [
+        ("\"0\"", 0),
+        ("0", 0),
+        ("1", 1_000_000),
+        ("\"1\"", 1_000_000),
+        ("\"1ms\"", 1_000_000),
+        ("\"999us\"", 999_000),
+        ("\"20µs\"", 20_000),
+        ("\"500ns\"", 500),
+        ("\"0s\"", 0),
+    ];
+    for (written, nanos) in cases {
+        let config = toml(&format!("[wow.dispatch]\nspin = {written}\n"));
+        assert_eq!(config.dispatch.spin, Duration::from_nanos(nanos), "{written}");
+        let config = yaml(&format!("wow:\n  dispatch:\n    spin: {written}\n"));
+        assert_eq!(config.dispatch.spin, Duration::from_nanos(nanos), "{written}");
+    }
+}
+
+#[test]
+fn the_ends_of_every_range_are_accepted() {
+    for (key, range) in [
+        ("workers", limits::WORKERS),
+        ("max-in-flight", limits::MAX_IN_FLIGHT),
+        ("throughput", limits::THROUGHPUT),
+    ] {
+        for end in [range.start(), range.end()] {
+            toml(&format!("[wow.dispatch]\n{key} = {end}\n"));
+        }
+    }
+}
+
+#[test]
+fn the_environment_wins_over_later_files_and_those_over_earlier_ones() {
+    let config = Loader::new()
+        .text("a.toml", "[wow.dispatch]\nworkers = 2\nthroughput = 3\nmax-in-flight = 4\n")
+        .text("b.yaml", "wow:\n  dispatch:\n    throughput: 5\n    max-in-flight: 6\n")
+        .variables([("WOW_DISPATCH_MAX_IN_FLIGHT", "7"), ("WOW_DISPATCH_SPIN", "20us"), ("PATH", "/bin")])
+        .load()
+        .unwrap();
+    let dispatch = &config.dispatch;
+    assert_eq!((dispatch.workers, dispatch.throughput, dispatch.max_in_flight), (2, 5, 7));
+    assert_eq!(dispatch.spin, Duration::from_micros(20));
+    assert_eq!(config.origin(Key::Workers).to_string(), "a.toml:2");
+    assert_eq!(config.origin(Key::Throughput).to_string(), "b.yaml:3");
+    assert_eq!(config.origin(Key::MaxInFlight).to_string(), "WOW_DISPATCH_MAX_IN_FLIGHT");
+}
+
+#[test]
+fn whatever_loads_is_accepted_by_the_executor() {
+    let config = Loader::new()
+        .variables([
+            ("WOW_DISPATCH_WORKERS", "1"),
+            ("WOW_DISPATCH_MAX_IN_FLIGHT", "1"),
+            ("WOW_DISPATCH_THROUGHPUT", "1"),
+            ("WOW_DISPATCH_SPIN", "1ms"),
+        ])
+        .load()
+        .unwrap();
+    config.dispatch.validate().unwrap();
+}
+
+#[test]
+fn the_removed_parallelism_is_tolerated_with_one_notice() {
+    let config = Loader::new()
+        .text("a.toml", "[wow]\nparallelism = 64\n")
+        .variables([("WOW_PARALLELISM", "64")])
+        .load()
+        .unwrap();
+    assert_eq!(config.notices, ["a.toml:2: wow.parallelism is no longer used, see wow.dispatch.workers"]);
+    assert_eq!(config.dispatch, Executor::default());
+}
