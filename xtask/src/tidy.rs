@@ -7,6 +7,7 @@ mod rust_text;
 mod tree;
 
 mod headers;
+mod models;
 mod shim;
 mod transition_table;
 mod unsafety;
@@ -35,6 +36,7 @@ fn all(tree: &Tree, packages: &[Package], folders: &[String]) -> Vec<Finding> {
     findings.extend(unsafety::check(tree, packages));
     findings.extend(shim::check(tree));
     findings.extend(transition_table::check(tree));
+    findings.extend(models::check(tree));
     findings.extend(attributes::check(tree));
     findings.extend(glossary::check(tree));
     findings.extend(configuration::check(tree));
@@ -52,12 +54,21 @@ mod tests {
     #[test]
     fn every_check_is_run() {
         let code = "fn f() { unsafe { g() } }\n#[ignore]\nuse std::sync::Arc;\n// at /data/clone\n";
-        let tree = Tree::of(&[("crates/keyed-executor/src/a.rs", code), ("README.md", "[a](gone.md)\n")]);
+        let model = "crates/keyed-executor/src/tests/loom_a.rs";
+        let executor = "crates/keyed-executor/src/a.rs";
+        let tree = Tree::of(&[(executor, code), (model, "//! A.\n"), ("README.md", "[a](gone.md)\n")]);
         let findings = all(&tree, &[], &["/data/clone".to_owned()]);
         let found: Vec<&str> = findings.iter().map(|finding| finding.text.as_str()).collect();
-        for part in
-            ["header", "SAFETY", "std::sync", "ignored", "path of one machine", "no such file", "no record"]
-        {
+        for part in [
+            "begin with",
+            "SAFETY",
+            "model's header",
+            "std::sync",
+            "ignored",
+            "path of one machine",
+            "no such file",
+            "no record",
+        ] {
             assert!(found.iter().any(|text| text.contains(part)), "nothing about {part}: {found:?}");
         }
         for file in ["mailbox/state.rs", "docs/glossary.md", "docs/configuration.md"] {

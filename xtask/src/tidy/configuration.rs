@@ -2,10 +2,10 @@
 //!
 //! The code's side is the constants of the modules `defaults` and `limits` in the executor's config.rs, where a
 //! function stands for a value that only the machine knows. The document's side is its table
-//! `| key | default | range | environment | ... |`. Invariant: both sides have the same entries with the same values;
-//! a value that this check cannot read is a finding, not a pass.
+//! `| key | default | range | environment | ... |`, whose variables are also those that wow-config names. Invariant: both
+//! sides have the same entries with the same values; a value that this check cannot read is a finding, not a pass.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::rust_text::RustText;
 use super::tree::Tree;
@@ -14,14 +14,19 @@ use crate::markdown::{self, Table};
 
 const DOCUMENT: &str = "docs/configuration.md";
 const CODE: &str = "crates/keyed-executor/src/config.rs";
+/// Where wow-config names the variables that it reads.
+const VARIABLES: &str = "crates/config/src/key.rs";
+/// What all of them begin with.
+const VARIABLE_PREFIX: &str = "WOW_DISPATCH_";
 /// What the document writes where the code calls a function.
 const COMPUTED: &str = "available processors";
 /// What the document writes for a setting without a range or a variable.
 const NONE: &str = "-";
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let (Some(code), Some(document)) = (tree.file(CODE), tree.file(DOCUMENT)) else {
-        let missing = [CODE, DOCUMENT].into_iter().filter(|path| tree.file(path).is_none());
+    let files = (tree.file(CODE), tree.file(DOCUMENT), tree.file(VARIABLES));
+    let (Some(code), Some(document), Some(variables)) = files else {
+        let missing = [CODE, DOCUMENT, VARIABLES].into_iter().filter(|path| tree.file(path).is_none());
         return missing.map(|path| Finding::file(path, "is missing")).collect();
     };
     let mut findings = Vec::new();
@@ -31,7 +36,10 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         ["key", "default", "range", "environment"].iter().all(|column| table.column(column).is_some())
     });
     match table {
-        Some(table) => findings.extend(compare(&table, defaults, limits)),
+        Some(table) => {
+            findings.extend(compare(&table, defaults, limits));
+            findings.extend(compare_variables(&table, &variables.text));
+        }
         None => {
             let text = "has no table with the columns `key`, `default`, `range` and `environment`";
             findings.push(Finding::file(DOCUMENT, text));
@@ -82,6 +90,20 @@ fn compare(table: &Table, mut defaults: Entries, mut limits: Entries) -> Vec<Fin
         }
     }
     findings
+}
+
+/// The variables of the document against those in the quotes of wow-config's list.
+fn compare_variables(table: &Table, code: &str) -> Vec<Finding> {
+    let quoted = code.split('"').filter(|text| text.starts_with(VARIABLE_PREFIX) && *text != VARIABLE_PREFIX);
+    let read: BTreeSet<&str> = quoted.collect();
+    let column = table.column("environment").unwrap_or_default();
+    let cells = table.rows.iter().filter_map(|(_, cells)| cells.get(column));
+    let said: BTreeSet<String> = cells.map(|cell| plain(cell)).filter(|cell| cell != NONE).collect();
+    let unread = said.iter().filter(|said| !read.contains(said.as_str()));
+    let unread = unread.map(|said| Finding::file(DOCUMENT, format!("`{said}` is not in {VARIABLES}")));
+    let unsaid = read.iter().filter(|read| !said.contains(**read));
+    let unsaid = unsaid.map(|read| Finding::file(VARIABLES, format!("`{read}` is not in {DOCUMENT}")));
+    unread.chain(unsaid).collect()
 }
 
 /// A cell without backticks and without separators between digits.
@@ -175,7 +197,13 @@ mod tests {
         | `Config::name` | `wow` | - | - |\n";
 
     fn found(code: &str, document: &str) -> Vec<String> {
-        check(&Tree::of(&[(CODE, code), (DOCUMENT, document)])).iter().map(Finding::to_string).collect()
+        let names =
+            ["WORKERS", "MAX_IN_FLIGHT", "SPIN"].map(|name| format!("\"{VARIABLE_PREFIX}{name}\",\n"));
+        let variables = format!("const PREFIX: &str = \"{VARIABLE_PREFIX}\";\n{}", names.concat());
+        check(&Tree::of(&[(CODE, code), (DOCUMENT, document), (VARIABLES, &variables)]))
+            .iter()
+            .map(Finding::to_string)
+            .collect()
     }
 
     #[test]
@@ -216,11 +244,25 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_that_config_does_not_read_is_a_finding() {
+        let tree = [(CODE, GOOD_CODE), (DOCUMENT, GOOD_TABLE), (VARIABLES, "\"WOW_DISPATCH_SPUN\"")];
+        let found: Vec<_> = check(&Tree::of(&tree)).iter().map(Finding::to_string).collect();
+        assert!(
+            found.contains(&format!("{DOCUMENT}: `WOW_DISPATCH_SPIN` is not in {VARIABLES}")),
+            "{found:?}"
+        );
+        assert!(
+            found.contains(&format!("{VARIABLES}: `WOW_DISPATCH_SPUN` is not in {DOCUMENT}")),
+            "{found:?}"
+        );
+    }
+
+    #[test]
     fn what_cannot_be_read_is_a_finding_not_a_pass() {
         let found = found(&GOOD_CODE.replace("2_56", "compute()"), GOOD_TABLE);
         assert!(found.iter().any(|text| text.contains("cannot read the value `compute()`")), "{found:?}");
         assert!(self::found("", GOOD_TABLE).iter().any(|text| text.ends_with("has no module `limits`")));
         assert!(self::found(GOOD_CODE, "").iter().any(|text| text.contains("has no table with the columns")));
-        assert_eq!(check(&Tree::default()).len(), 2);
+        assert_eq!(check(&Tree::default()).len(), 3);
     }
 }
