@@ -89,14 +89,17 @@ fn commands(workspace: &Workspace, step: Step) -> Vec<(String, Shell)> {
     match step {
         Step::Fmt => one(cargo("fmt --all --check")),
         Step::Clippy => vec![
-            ("clippy".to_owned(), cargo("clippy --locked --workspace --all-targets -- -D warnings")),
+            (
+                "clippy".to_owned(),
+                cargo("clippy --locked --keep-going --workspace --all-targets -- -D warnings"),
+            ),
             (
                 "clippy, all features".to_owned(),
-                cargo("clippy --locked --workspace --all-targets --all-features -- -D warnings"),
+                cargo("clippy --locked --keep-going --workspace --all-targets --all-features -- -D warnings"),
             ),
         ],
         Step::Alone => workspace.packages.iter().flat_map(|package| alone(workspace, package)).collect(),
-        Step::Doc => one(cargo("doc --locked --workspace --all-features --no-deps")
+        Step::Doc => one(cargo("doc --locked --keep-going --workspace --all-features --no-deps")
             .env_flags("RUSTDOCFLAGS", "-D warnings")),
         Step::Test => one(cargo(
             "test --locked --workspace --all-features --no-fail-fast --lib --bins --tests --examples",
