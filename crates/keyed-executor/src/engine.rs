@@ -10,7 +10,6 @@ use std::hash::{BuildHasher, Hash};
 use std::mem::MaybeUninit;
 
 use crossbeam_utils::CachePadded;
-use foldhash::fast::RandomState;
 
 use crate::credit::{Credit, Then};
 use crate::error::{Cause, Ledger, Outcome};
@@ -22,7 +21,7 @@ use crate::options::{OnFailure, Options};
 use crate::placement::LaneView;
 use crate::seat::AttachId;
 use crate::sleep::Notified;
-use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
+use crate::sync::{Arc, AtomicU8, AtomicU64, HashSeed, Mutex, Ordering, UnsafeCell, lock};
 use crate::worker::{Cx, Job};
 
 /// What a dispatch has left to do on one worker after its round.
@@ -118,7 +117,7 @@ where
     pub(crate) places: Box<[Place64<F>]>,
     pub(crate) lanes: Box<[CachePadded<Lane>]>,
     pub(crate) credit: Credit,
-    hasher: RandomState,
+    hasher: HashSeed,
     phase: CachePadded<AtomicU8>,
     failure: Mutex<Option<Cause<ErrorOf<F>>>>,
     counts: Counts,
@@ -170,7 +169,7 @@ where
                 .collect(),
             lanes: (0..workers).map(|_| CachePadded::new(Lane::new(window))).collect(),
             credit: Credit::new(),
-            hasher: RandomState::default(),
+            hasher: HashSeed::default(),
             phase: CachePadded::new(AtomicU8::new(phase::RUNNING)),
             failure: Mutex::new(None),
             counts: Counts::default(),

@@ -246,6 +246,14 @@ where
     me: Weak<Self>,
 }
 
+/// Why a submission was not accepted.
+enum Refused<K, M> {
+    /// The submitter gets its message back.
+    ForGood(K, SubmitError<M>),
+    /// The key lives on a worker whose thread is gone; it is free once that worker was swept.
+    ByTheDead { worker: usize, key: K, message: M },
+}
+
 /// Makes a keyspace on an executor; one that is closed refuses every submission.
 pub(crate) fn open<K, M, H, F>(guard: Arc<Guard>, options: crate::Options, handler: H) -> Keyspace<K, M>
 where
@@ -292,11 +300,11 @@ where
     }
 
     /// Takes the permit and shows the message; which worker to notify.
-    fn accept(&self, hash: u64, key: K, message: M) -> Result<usize, (K, SubmitError<M>)> {
+    fn accept(&self, hash: u64, key: K, message: M) -> Result<usize, Refused<K, M>> {
         let engine = &self.engine;
         let mut guard = lock(&self.intake);
         let intake = &mut *guard;
-        let refuse = |key, reason, message| Err((key, SubmitError { reason, message }));
+        let refuse = |key, reason, message| Err(Refused::ForGood(key, SubmitError { reason, message }));
         if let Some(reason) = self.refusal(intake) {
             return refuse(key, reason, message);
         }
@@ -309,6 +317,9 @@ where
         }
         // The comparison is the user's and may panic: nothing was changed yet.
         let (entry, worker, fresh) = match engine.find(intake, hash, &key) {
+            Place::Live { worker, .. } if engine.shared.workers[worker].sleeper().is_gone() => {
+                return Err(Refused::ByTheDead { worker, key, message });
+            }
             Place::Live { entry, worker } => (entry, worker, false),
             Place::Absent => {
                 let Some(worker) = engine.choose(intake) else {
@@ -384,9 +395,22 @@ where
 {
     fn try_submit(&self, key: K, message: M) -> Result<(), (K, SubmitError<M>)> {
         let hash = self.engine.hash(&key);
-        let worker = self.accept(hash, key, message)?;
-        self.engine.notify(worker);
-        Ok(())
+        let (mut key, mut message) = (key, message);
+        loop {
+            match self.accept(hash, key, message) {
+                Ok(worker) => {
+                    self.engine.notify(worker);
+                    return Ok(());
+                }
+                Err(Refused::ForGood(key, error)) => return Err((key, error)),
+                Err(Refused::ByTheDead { worker, key: back, message: unsent }) => {
+                    // What the dead worker still held is dropped, outside the lock; then its keys are free.
+                    (key, message) = (back, unsent);
+                    self.engine.shared.sweep(worker);
+                    self.engine.reclaim(&mut lock(&self.intake));
+                }
+            }
+        }
     }
 
     fn register(&self, ticket: Ticket, waker: &Waker) -> bool {

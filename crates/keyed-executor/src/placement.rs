@@ -102,7 +102,8 @@ impl Placement {
                 return Some(index);
             }
         }
-        least.map(|(_, index)| index)
+        // A worker that slept at the first look and was awake at the second one is in neither list.
+        least.map(|(_, index)| index).or_else(|| workers.iter().position(|worker| worker.is_running()))
     }
 
     /// A penalty that makes a worker long which is in the same piece of user code as at an earlier look.

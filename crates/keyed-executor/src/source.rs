@@ -333,7 +333,15 @@ where
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
             // The comparison is the user's and may panic: nothing was changed yet.
-            let found = contain(|| self.side(|side| self.engine.find(&side.intake, hash, &key)));
+            let mut found = contain(|| self.side(|side| self.engine.find(&side.intake, hash, &key)));
+            if let Ok(Place::Live { worker, .. }) = found {
+                if self.engine.shared.workers[worker].sleeper().is_gone() {
+                    // What the dead worker still held is dropped; then its keys are free.
+                    self.engine.shared.sweep(worker);
+                    self.take_back();
+                    found = contain(|| self.side(|side| self.engine.find(&side.intake, hash, &key)));
+                }
+            }
             match found {
                 Ok(Place::Live { entry, worker }) => self.queue(cx, entry, worker, false, message),
                 Ok(Place::Absent) => {

@@ -27,6 +27,8 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(not(keyed_loom))]
 mod real {
     pub(crate) use crossbeam_queue::SegQueue;
+    /// A seed of its own for each dispatch: keys cannot be crafted to collide.
+    pub(crate) use foldhash::fast::RandomState as HashSeed;
     pub(crate) use std::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
@@ -76,6 +78,8 @@ mod real {
 
 #[cfg(keyed_loom)]
 mod modelled {
+    /// A model must do the same in each of its executions.
+    pub(crate) use foldhash::fast::FixedState as HashSeed;
     pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,

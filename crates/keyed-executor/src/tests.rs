@@ -1,4 +1,33 @@
 //! Tests that look inside: the mailbox table, injected faults, and the loom models.
 
 #[cfg(not(keyed_loom))]
+mod faults;
+#[cfg(not(keyed_loom))]
 mod mailbox_table;
+
+#[cfg(keyed_loom)]
+mod loom_close_vs_submit;
+#[cfg(keyed_loom)]
+mod loom_credit_vs_waiter;
+#[cfg(keyed_loom)]
+mod loom_force_vs_running;
+#[cfg(keyed_loom)]
+mod loom_lend_vs_borrow;
+#[cfg(keyed_loom)]
+mod loom_one_key_two_workers;
+#[cfg(keyed_loom)]
+mod loom_panic_path;
+#[cfg(keyed_loom)]
+mod loom_retire_vs_submit;
+#[cfg(keyed_loom)]
+mod loom_schedule_once;
+#[cfg(keyed_loom)]
+mod loom_source_end;
+#[cfg(keyed_loom)]
+mod loom_submit_vs_sleep;
+#[cfg(keyed_loom)]
+mod loom_wake_vs_suspend;
+#[cfg(keyed_loom)]
+mod loom_whole_path;
+#[cfg(keyed_loom)]
+mod model;

@@ -70,10 +70,9 @@ impl WakeCell {
     fn wake(self: &Arc<Self>) {
         let mine: *const Self = Arc::as_ptr(self);
         // A thread that is ending has no such local any more, and polls nothing.
-        if POLLING
-            .try_with(|polling| ptr::eq(polling.get().0, mine) && polling.replace((mine, true)).0 == mine)
-            == Ok(true)
-        {
+        let self_woken = POLLING
+            .try_with(|polling| ptr::eq(polling.get().0, mine) && polling.replace((mine, true)).0 == mine);
+        if self_woken.unwrap_or(false) {
             return;
         }
         // AcqRel: the Release half pairs with the Acquire in `WakeStack::take` and publishes what this thread did

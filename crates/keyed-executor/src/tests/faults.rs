@@ -1,0 +1,123 @@
+//! Faults that cannot be had from outside: a thread that does not start (T11, KE-32), and a worker's thread that dies
+//! of a bug of this crate (T10, KE-31).
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::error::RejectReason;
+use crate::seat::AttachId;
+use crate::sync::{Arc, spawn_named};
+use crate::worker::{Cx, Job};
+use crate::{Cause, KeyedExecutor};
+
+const LONG: Duration = Duration::from_secs(30);
+
+fn first_fails(name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    if name.ends_with("-1") {
+        return Err(io::Error::new(io::ErrorKind::WouldBlock, "no thread left"));
+    }
+    spawn_named(name, body)
+}
+
+fn none_starts(_name: String, _body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::WouldBlock, "no thread left"))
+}
+
+fn executor(workers: usize, spawn: crate::executor::Spawn) -> KeyedExecutor {
+    KeyedExecutor::builder().name("faulty").workers(workers).start(spawn)
+}
+
+#[test]
+fn a_worker_that_cannot_start_rejects_with_the_cause_and_is_never_chosen() {
+    let executor = executor(2, first_fails);
+    for attempt in 0..2 {
+        let refused = executor.execute_pinned(0, || {}).expect_err("its worker cannot start");
+        let RejectReason::Unstartable(cause) = refused.reason else {
+            panic!("attempt {attempt}: {refused:?}")
+        };
+        assert!(cause.contains("no thread left"), "{cause}");
+    }
+    let (sender, receiver) = mpsc::channel();
+    let keyspace = executor.keyspace(move |n: u32| {
+        let sender = sender.clone();
+        async move { sender.send(n).expect("the test listens") }
+    });
+    for n in 0..50 {
+        keyspace.try_submit(n, n).expect("the other worker takes it");
+    }
+    let mut handled: Vec<u32> =
+        (0..50).map(|_| receiver.recv_timeout(LONG).expect("every message is handled")).collect();
+    handled.sort_unstable();
+    assert_eq!(handled, (0..50).collect::<Vec<_>>());
+    assert_eq!(executor.metrics().workers[0].placements, 0);
+}
+
+#[test]
+fn without_a_single_thread_every_door_says_so_and_hands_the_message_back() {
+    let executor = executor(2, none_starts);
+    let keyspace = executor.keyspace(|_: String| async {});
+    let refused = keyspace.try_submit(1u8, "kept".to_owned()).expect_err("no worker can start");
+    assert_eq!(refused.reason, crate::SubmitRefusal::NoWorker);
+    assert_eq!(refused.into_message(), "kept");
+    let dispatch = executor.dispatch(futures_util::stream::iter([1, 2]), |n| *n, |_| async {});
+    let failed = dispatch.wait().expect("not a worker").expect_err("no worker can start");
+    assert!(matches!(&failed.cause, Cause::NoWorker { message } if message.contains("no thread left")));
+    executor.close();
+    executor.join().expect("not a worker");
+}
+
+/// A dispatch whose own code panics: what only a bug of this crate can do.
+struct Bug(AtomicUsize);
+
+impl crate::engine::Lanes for Bug {
+    unsafe fn attached(&self, _cx: &Cx<'_>, _id: AttachId) {
+        panic!("a bug of the executor");
+    }
+    unsafe fn round(&self, _cx: &Cx<'_>) -> crate::engine::Round {
+        crate::engine::Round::Ended
+    }
+    unsafe fn wake(&self, _cx: &Cx<'_>, _entry: u32) {}
+    unsafe fn settle(&self, _cx: &Cx<'_>) -> bool {
+        false
+    }
+    unsafe fn has_news(&self, _cx: &Cx<'_>) -> bool {
+        false
+    }
+    unsafe fn discard(&self, _cx: &Cx<'_>) {}
+    unsafe fn bury(&self, _cx: &Cx<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn shut(&self, _how: crate::engine::Shut) {}
+}
+
+#[test]
+fn a_worker_that_dies_rejects_its_tasks_and_its_keys_go_to_the_others() {
+    let executor = executor(2, |name, body| spawn_named(name, body));
+    let (sender, receiver) = mpsc::channel();
+    let answers = sender.clone();
+    let keyspace = executor.keyspace(move |n: u32| {
+        let answers = answers.clone();
+        async move { answers.send(n).expect("the test listens") }
+    });
+    keyspace.try_submit(0u32, 0).expect("there is room");
+    receiver.recv_timeout(LONG).expect("the first message is handled");
+    let shared = executor.inner();
+    shared.ensure_started(&shared.workers[0]).expect("it starts");
+    shared.workers[0].jobs().push(Job::Attach(Arc::new(Bug(AtomicUsize::new(0)))));
+    let _ = shared.workers[0].sleeper().notify();
+    while shared.workers[0].is_running() {
+        std::thread::yield_now();
+    }
+    let refused = executor.execute_pinned(0, || {}).expect_err("its worker is dead");
+    assert_eq!(refused.reason, RejectReason::Dead);
+    // Every key goes on: what lived on the dead worker is placed on the other one.
+    for n in 1..100u32 {
+        keyspace.try_submit(n % 7, n).expect("the other worker takes it");
+        assert_eq!(receiver.recv_timeout(LONG).expect("it is handled"), n);
+    }
+    drop(keyspace);
+    executor.close();
+    executor.join().expect("the other worker ends");
+}
