@@ -1,0 +1,73 @@
+//! `Cache`: the latest states of one aggregate type, so that a hot aggregate is not sourced again for every command.
+//!
+//! A state is taken out while its aggregate handles a command, and put back when what it says is stored; the executor lets only
+//! one command of an aggregate run, so it is never needed twice. Bounded: two generations, the younger of which becomes the
+//! older when it is full, so a state that is used again within a generation stays. Invariant: holds no state that applied
+//! anything unstored. It may hold a state that another process has overtaken: the processor asks the store.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::RandomState;
+use wow_message::AggregateId;
+
+use crate::command::instance::Instance;
+
+const N_SHARDS: usize = 16;
+
+pub(super) struct Cache {
+    shards: [Mutex<Generations>; N_SHARDS],
+    hasher: RandomState,
+    /// States per generation of a shard; 0 caches nothing.
+    capacity: usize,
+}
+
+type Generation = HashMap<AggregateId, Box<dyn Instance>, RandomState>;
+
+#[derive(Default)]
+struct Generations {
+    young: Generation,
+    old: Generation,
+}
+
+impl Cache {
+    /// A cache of about `max_states` states, at most.
+    pub(super) fn new(max_states: usize) -> Self {
+        let capacity = max_states.div_ceil(2 * N_SHARDS);
+        Self { shards: std::array::from_fn(|_| Mutex::default()), hasher: RandomState::default(), capacity }
+    }
+
+    pub(super) fn take(&self, id: &AggregateId) -> Option<Box<dyn Instance>> {
+        if self.capacity == 0 {
+            return None;
+        }
+        let mut shard = self.shard(id);
+        shard.young.remove(id).or_else(|| shard.old.remove(id))
+    }
+
+    pub(super) fn put(&self, id: &AggregateId, instance: Box<dyn Instance>) {
+        if self.capacity == 0 {
+            return;
+        }
+        let forgotten = {
+            let mut shard = self.shard(id);
+            let forgotten = if shard.young.len() < self.capacity {
+                None
+            } else {
+                let full = std::mem::take(&mut shard.young);
+                Some(std::mem::replace(&mut shard.old, full))
+            };
+            shard.young.insert(id.clone(), instance);
+            forgotten
+        };
+        // Outside of the lock: dropping states runs foreign code.
+        drop(forgotten);
+    }
+
+    fn shard(&self, id: &AggregateId) -> MutexGuard<'_, Generations> {
+        let hash = self.hasher.hash_one(id.id());
+        let shard = &self.shards[usize::try_from(hash % N_SHARDS as u64).unwrap_or(0)];
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,235 @@
+//! `Dispatcher`: the engine under every kind of dispatcher, as a component of a runtime.
+//!
+//! Groups its aggregates by bounded context and has one [`Child`](crate::child) each: one receiver, one window. It owns no
+//! threads; messages run on the runtime's executor, in order per key. Invariants: prepared once; every receiver is subscribed
+//! before any of them is asked for messages; a force before or during a step is final. Deliberately knows nothing of what
+//! its messages mean; that is the [`DispatchKind`].
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wow_message::{Name, NamedAggregate};
+use wow_runtime::{Component, ComponentError, Context, StopContext, WorkLedger, async_trait};
+use wow_transport::{MessageBus, Ownership, ReceiveError, Subscription};
+
+use crate::child::Child;
+use crate::error::{PrepareError, StartError};
+use crate::kind::DispatchKind;
+use crate::ledger::Counters;
+
+/// Dispatches the messages of one kind: in order per aggregate, in parallel across aggregates, boundedly many unfinished.
+///
+/// Its name is the receiver group, the same for every bounded context.
+pub struct Dispatcher<K: DispatchKind> {
+    name: Name,
+    kind: Arc<K>,
+    bus: Arc<dyn MessageBus<K::Message>>,
+    counters: Arc<Counters>,
+    state: Mutex<State<K>>,
+}
+
+struct State<K: DispatchKind> {
+    phase: Phase,
+    children: Vec<Arc<Child<K>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    New,
+    Preparing,
+    Prepared,
+    Running,
+    Stopping,
+    Stopped,
+}
+
+impl<K: DispatchKind> Dispatcher<K> {
+    /// A dispatcher that receives from `bus` as the group `name`, conventionally `<context>.<Kind>`.
+    pub fn new(name: impl Into<Name>, kind: K, bus: Arc<dyn MessageBus<K::Message>>) -> Self {
+        let state = Mutex::new(State { phase: Phase::New, children: Vec::new() });
+        Self { name: name.into(), kind: Arc::new(kind), bus, counters: Arc::default(), state }
+    }
+
+    /// The kind it was made with.
+    pub fn kind(&self) -> &K {
+        &self.kind
+    }
+
+    fn subscriptions(&self) -> Result<Vec<Subscription>, PrepareError> {
+        let mut contexts: Vec<(&Name, Vec<NamedAggregate>)> = Vec::new();
+        for aggregate in self.kind.aggregates() {
+            match contexts.iter_mut().find(|(context, _)| *context == aggregate.context()) {
+                Some((_, aggregates)) => aggregates.push(aggregate.clone()),
+                None => contexts.push((aggregate.context(), vec![aggregate.clone()])),
+            }
+        }
+        let subscribe = |(_, aggregates): (&Name, Vec<NamedAggregate>)| {
+            let subscription = Subscription::to(aggregates).group(self.name.clone())?;
+            Ok(subscription.owned_by(Ownership::Runtime))
+        };
+        contexts.into_iter().map(subscribe).collect()
+    }
+
+    /// Moves from one phase to the next, unless a stop came in between.
+    fn advance(&self, from: Phase, to: Phase) -> Result<(), PrepareError> {
+        let mut state = self.state();
+        match state.phase {
+            phase if phase == from => {
+                state.phase = to;
+                Ok(())
+            }
+            Phase::Stopping | Phase::Stopped => Err(PrepareError::Stopped),
+            Phase::New | Phase::Preparing | Phase::Prepared | Phase::Running => {
+                Err(PrepareError::AlreadyPrepared)
+            }
+        }
+    }
+
+    /// Does `act` to every child, whatever the others answer; the first error is the result, the others are logged.
+    fn to_each(
+        &self,
+        children: &[Arc<Child<K>>],
+        act: impl Fn(&Child<K>) -> Result<(), ReceiveError>,
+    ) -> Result<(), ComponentError> {
+        let mut first = Ok(());
+        for failed in children.iter().filter_map(|child| act(child).err()) {
+            match first {
+                Ok(()) => first = Err(failed.into()),
+                Err(_) => tracing::error!(dispatcher = %self.name, %failed, "a further receiver failed"),
+            }
+        }
+        first
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters a phase from which nothing starts any more, and gives the children to be ended.
+    fn end(&self, phase: Phase) -> Vec<Arc<Child<K>>> {
+        let children = {
+            let mut state = self.state();
+            // Before it was prepared, an end is final at once.
+            state.phase = match state.phase {
+                Phase::New | Phase::Stopped => Phase::Stopped,
+                _ => phase,
+            };
+            state.children.clone()
+        };
+        self.kind.ended();
+        children
+    }
+}
+
+#[async_trait]
+impl<K: DispatchKind> Component for Dispatcher<K> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn prepare(&self, context: Context) -> Result<(), ComponentError> {
+        self.advance(Phase::New, Phase::Preparing)?;
+        for subscription in self.subscriptions()? {
+            let child = Child::subscribe(self.bus.as_ref(), subscription, context.clone())?;
+            let stopped = {
+                let mut state = self.state();
+                let stopped = state.phase != Phase::Preparing;
+                if !stopped {
+                    state.children.push(Arc::clone(&child));
+                }
+                stopped
+            };
+            if stopped {
+                child.force()?;
+                return Err(PrepareError::Stopped.into());
+            }
+        }
+        let children = self.state().children.clone();
+        for child in children {
+            child.ready().await?;
+        }
+        Ok(self.advance(Phase::Preparing, Phase::Prepared)?)
+    }
+
+    fn start(&self) -> Result<(), ComponentError> {
+        let children = {
+            let mut state = self.state();
+            match state.phase {
+                Phase::New | Phase::Preparing => return Err(StartError::NotPrepared.into()),
+                Phase::Running | Phase::Stopping | Phase::Stopped => return Ok(()),
+                Phase::Prepared => state.phase = Phase::Running,
+            }
+            state.children.clone()
+        };
+        if children.is_empty() {
+            tracing::warn!(dispatcher = %self.name, "no aggregates: nothing is dispatched");
+        }
+        // A child that failed while it started ends the others, and a force may come at any time: look before each step.
+        for child in &children {
+            if self.state().phase != Phase::Running {
+                return Ok(());
+            }
+            child.start(&self.kind, &self.counters);
+        }
+        for child in &children {
+            if self.state().phase != Phase::Running {
+                return Ok(());
+            }
+            child.open().map_err(StartError::Gate)?;
+        }
+        tracing::info!(dispatcher = %self.name, receivers = children.len(), "started");
+        Ok(())
+    }
+
+    fn suspend_durable_intake(&self) -> Result<(), ComponentError> {
+        let children = self.state().children.clone();
+        self.to_each(&children, Child::suspend_durable_intake)
+    }
+
+    fn quiesce(&self) -> Result<(), ComponentError> {
+        let children = self.end(Phase::Stopping);
+        self.to_each(&children, Child::quiesce)
+    }
+
+    async fn stop_gracefully(&self, _stop: StopContext) -> Result<(), ComponentError> {
+        let children = self.state().children.clone();
+        for child in &children {
+            child.drained().await;
+        }
+        let mut state = self.state();
+        state.phase = Phase::Stopped;
+        state.children.clear();
+        tracing::info!(dispatcher = %self.name, "stopped");
+        Ok(())
+    }
+
+    fn force_stop(&self) -> Result<(), ComponentError> {
+        let children = self.end(Phase::Stopped);
+        let forced = self.to_each(&children, Child::force);
+        self.state().children.clear();
+        forced
+    }
+
+    fn work(&self) -> Option<WorkLedger> {
+        Some(self.counters.ledger())
+    }
+}
+
+impl<K: DispatchKind> Drop for Dispatcher<K> {
+    fn drop(&mut self) {
+        for child in self.end(Phase::Stopped) {
+            // Nobody is left to tell; the gate of a dropped receiver ends with it.
+            let _ = child.force();
+        }
+    }
+}
+
+impl<K: DispatchKind> fmt::Debug for Dispatcher<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dispatcher")
+            .field("name", &self.name)
+            .field("phase", &self.state().phase)
+            .field("work", &self.counters.ledger())
+            .finish_non_exhaustive()
+    }
+}
