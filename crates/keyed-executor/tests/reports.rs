@@ -1,0 +1,162 @@
+//! What goes wrong without ending anything is told in the log: a later failure, a failed drop, a task that panicked.
+//!
+//! Observes KE-30, KE-34, KF-4, KF-5; scenarios T5, T12, T13, T45. One test in a process of its own: the log it reads is
+//! the one of the whole process. What an entry says in words is not promised; its level and the names in it are.
+#![cfg(not(keyed_loom))]
+
+use keyed_executor::{Cause, KeyedExecutor, Keyspace, OnFailure, Options};
+use std::fmt::{Debug, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use wow_testkit::{Counter, Failure, Latch, Script, Source, after, eventually, finish};
+
+/// Keeps what was logged at ERROR, each entry as one line.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    /// How many entries contain every one of these texts.
+    fn count(&self, texts: &[&str]) -> usize {
+        let entries = self.0.lock().expect("logging does not panic");
+        entries.iter().filter(|entry| texts.iter().all(|text| entry.contains(text))).count()
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, "{}={value:?} ", field.name()).expect("writing to a text does not fail");
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::ERROR
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().expect("logging does not panic").push(line.0);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+fn executor(name: &str, workers: usize) -> KeyedExecutor {
+    KeyedExecutor::builder().name(name).workers(workers).build().expect("the settings are in range")
+}
+
+/// Panics with its text when it is dropped.
+struct Bomb(&'static str);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("{}", self.0);
+    }
+}
+
+#[test]
+fn what_ends_nothing_is_told_in_the_log() {
+    let log = Log::default();
+    tracing::subscriber::set_global_default(log.clone()).expect("this test is alone in its process");
+
+    a_later_failure_of_a_dispatch(&log);
+    a_failure_of_a_dispatch_that_continues(&log);
+    a_task_that_panics(&log);
+    a_discard_that_panics(&log);
+}
+
+fn a_later_failure_of_a_dispatch(log: &Log) {
+    let executor = executor("rep-late", 2);
+    let (entered, go_on) = (Counter::new(), Latch::new());
+    let (begun, until) = (entered.clone(), go_on.clone());
+    let (source, feed) = Source::fed();
+    let options = Options::new("orders").on_failure(OnFailure::Fail);
+    let dispatch = executor.dispatch_with(
+        options,
+        source,
+        |key: &&str| *key,
+        move |key| {
+            begun.next();
+            let until = until.clone();
+            async move {
+                if key == "late-key" {
+                    until.wait();
+                }
+                Err::<(), _>(Failure("no".to_owned()))
+            }
+        },
+    );
+    feed.push("late-key");
+    entered.wait_for(1);
+    // Long enough for its worker to be known as held; the other key gets the other worker.
+    finish(after(Duration::from_millis(5)));
+    feed.push("first-key");
+    feed.dropped().wait();
+    go_on.release();
+    let error = finish(dispatch).expect_err("both failed");
+    assert!(matches!(error.cause, Cause::Handler { key, .. } if key.contains("first-key")));
+    assert_eq!(log.count(&["orders", "late-key"]), 1, "the later failure was not reported once: {:?}", log.0);
+    assert_eq!(log.count(&["first-key"]), 0, "the first failure is the result, not a report: {:?}", log.0);
+    executor.close();
+}
+
+fn a_failure_of_a_dispatch_that_continues(log: &Log) {
+    let executor = executor("rep-on", 1);
+    let options = Options::new("payments").on_failure(OnFailure::Continue);
+    let keyspace: Keyspace<&str, bool> = executor.keyspace_with(options, |panics| {
+        let script = Script::ready();
+        if panics { script.panics("broken handler") } else { script.fails("no") }
+    });
+    keyspace.try_submit("failing-key", false).expect("the window has room");
+    keyspace.try_submit("panicking-key", true).expect("the window has room");
+    assert_eq!(finish(keyspace.drained()).failed, 2);
+    assert_eq!(log.count(&["payments", "failing-key"]), 1, "the failure was not reported once: {:?}", log.0);
+    let told = log.count(&["payments", "panicking-key", "broken handler"]);
+    assert_eq!(told, 1, "the panic was not reported once: {:?}", log.0);
+    executor.close();
+}
+
+fn a_task_that_panics(log: &Log) {
+    let executor = executor("rep-task", 1);
+    executor.execute(|| panic!("broken task")).expect("the executor is open");
+    eventually("the panic is reported", || log.count(&["broken task"]) == 1);
+    executor.close();
+    finish(executor.terminated());
+}
+
+fn a_discard_that_panics(log: &Log) {
+    let executor = executor("rep-drop", 1);
+    let (held, go_on) = (Latch::new(), Latch::new());
+    let (entered, until) = (held.clone(), go_on.clone());
+    let hold = move || {
+        entered.release();
+        until.wait();
+    };
+    executor.execute_pinned(0, hold).expect("the executor is open");
+    held.wait();
+    for _ in 0..3 {
+        executor.execute_pinned(0, || ()).expect("the executor is open");
+    }
+    let bomb = Bomb("broken discard");
+    executor.execute_pinned(0, move || drop(bomb)).expect("the executor is open");
+    executor.force_close();
+    assert_eq!(log.count(&["broken discard"]), 1, "the discard was not reported once: {:?}", log.0);
+    go_on.release();
+    finish(executor.terminated());
+}

@@ -1,0 +1,120 @@
+//! Nothing of a finished message is kept: not the message, not its key, not its future, while the dispatch goes on.
+//!
+//! Observes KM-7, KM-9; scenario T30.
+#![cfg(not(keyed_loom))]
+
+use keyed_executor::{KeyedExecutor, Keyspace};
+use std::sync::{Arc, Mutex, Weak};
+use wow_testkit::{Counter, Script, Source, eventually, finish};
+
+/// A key whose life can be watched.
+type Key = Arc<u32>;
+
+struct Message {
+    key: Key,
+    body: Arc<String>,
+}
+
+/// Weak references to all that a run made.
+#[derive(Clone, Default)]
+struct Watch {
+    keys: Arc<Mutex<Vec<Weak<u32>>>>,
+    bodies: Arc<Mutex<Vec<Weak<String>>>>,
+}
+
+impl Watch {
+    fn message(&self, n: u32) -> Message {
+        let (key, body) = (Arc::new(n), Arc::new(format!("body {n}")));
+        self.keys.lock().expect("nothing panics here").push(Arc::downgrade(&key));
+        self.bodies.lock().expect("nothing panics here").push(Arc::downgrade(&body));
+        Message { key, body }
+    }
+
+    fn alive(&self) -> usize {
+        let keys = self.keys.lock().expect("nothing panics here");
+        let bodies = self.bodies.lock().expect("nothing panics here");
+        keys.iter().filter(|key| key.strong_count() > 0).count()
+            + bodies.iter().filter(|body| body.strong_count() > 0).count()
+    }
+}
+
+fn executor(name: &str) -> KeyedExecutor {
+    KeyedExecutor::builder().name(name).workers(2).build().expect("the settings are in range")
+}
+
+async fn handle(message: Message) {
+    let script = match message.body.len() % 3 {
+        0 => Script::ready(),
+        1 => Script::ready().yields(2),
+        _ => Script::ready().elsewhere(),
+    };
+    script.await.expect("this script does not fail");
+    drop(message);
+}
+
+#[test]
+fn a_dispatch_keeps_nothing_of_finished_messages_while_its_source_is_open() {
+    let executor = executor("ret-src");
+    let watch = Watch::default();
+    let done = Counter::new();
+    let (source, feed) = Source::fed();
+    let counted = done.clone();
+    let dispatch = executor.dispatch(
+        source,
+        |message: &Message| Arc::clone(&message.key),
+        move |message| {
+            let counted = counted.clone();
+            async move {
+                handle(message).await;
+                counted.add(1);
+            }
+        },
+    );
+    feed.extend((0..1_000).map(|n| watch.message(n)));
+    done.wait_for(1_000);
+    eventually("every finished message, key and future is gone", || watch.alive() == 0);
+    // It is still there and goes on.
+    feed.push(watch.message(7));
+    done.wait_for(1_001);
+    feed.end();
+    assert_eq!(finish(dispatch).expect("no handler fails").handled, 1_001);
+    assert_eq!(watch.alive(), 0);
+    executor.close();
+}
+
+#[test]
+fn a_keyspace_keeps_nothing_of_finished_messages_while_it_is_open() {
+    let executor = executor("ret-sub");
+    let watch = Watch::default();
+    let keyspace: Keyspace<Key, Message> = executor.keyspace(handle);
+    finish(async {
+        for n in 0..1_000 {
+            let message = watch.message(n);
+            keyspace.submit(Arc::clone(&message.key), message).await.expect("the keyspace is open");
+        }
+    });
+    assert_eq!(finish(keyspace.drained()).handled, 1_000);
+    eventually("every finished message, key and future is gone", || watch.alive() == 0);
+    finish(keyspace.submit(Arc::new(1), watch.message(1))).expect("the keyspace is open");
+    assert_eq!(finish(keyspace.drained()).handled, 1_001);
+    executor.close();
+}
+
+#[test]
+fn a_cancelled_keyspace_keeps_nothing_of_what_it_dropped() {
+    let executor = executor("ret-can");
+    let watch = Watch::default();
+    let keyspace: Keyspace<Key, Message> = executor.keyspace(|message: Message| async move {
+        Script::ready().never().await.expect("it never ends");
+        drop(message);
+    });
+    for n in 0..100 {
+        let message = watch.message(n % 10);
+        keyspace.try_submit(Arc::clone(&message.key), message).expect("the window has room");
+    }
+    assert_eq!(watch.alive(), 200);
+    keyspace.cancel();
+    finish(keyspace.drained());
+    eventually("every dropped message, key and future is gone", || watch.alive() == 0);
+    executor.close();
+}

@@ -1,0 +1,184 @@
+//! What an executor is told, what it tells about itself, and what a handler can learn of the executor it runs on.
+//!
+//! Observes KE-3, KE-4, KE-6, KE-7, KM-1, KM-31; scenarios T34 to T37.
+#![cfg(not(keyed_loom))]
+
+use futures_util::stream;
+use keyed_executor::{Config, KeyedExecutor, Keyspace, defaults, limits};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wow_testkit::{Counter, Latch, Script, finish};
+
+fn executor(name: &str, workers: usize) -> KeyedExecutor {
+    KeyedExecutor::builder().name(name).workers(workers).build().expect("the settings are in range")
+}
+
+#[test]
+fn wrong_settings_are_refused_all_at_once() {
+    let wrong = Config {
+        name: String::new(),
+        workers: 0,
+        max_in_flight: 0,
+        throughput: 0,
+        spin: Duration::from_micros(1_001),
+    };
+    let error = KeyedExecutor::new(wrong).expect_err("nothing of it is in range");
+    let fields: BTreeSet<_> = error.problems().iter().map(|problem| problem.field).collect();
+    assert_eq!(fields, BTreeSet::from(["name", "workers", "max_in_flight", "throughput", "spin"]));
+    for (config, field) in [
+        (Config { workers: 0, ..Config::default() }, "workers"),
+        (Config { workers: limits::WORKERS.end() + 1, ..Config::default() }, "workers"),
+        (Config { max_in_flight: 0, ..Config::default() }, "max_in_flight"),
+        (Config { throughput: 0, ..Config::default() }, "throughput"),
+        (Config { spin: Duration::from_secs(1), ..Config::default() }, "spin"),
+    ] {
+        let error = KeyedExecutor::new(config).expect_err("one value is out of range");
+        assert!(error.problems().len() == 1 && error.problems()[0].field == field, "{error}");
+        assert!(error.to_string().starts_with(field), "{error}");
+    }
+    KeyedExecutor::builder().spin(limits::MAX_SPIN).build().expect("1 ms is in range");
+}
+
+#[test]
+fn the_defaults_are_what_they_are_said_to_be() {
+    let config = Config::default();
+    assert_eq!((config.name.as_str(), config.max_in_flight, config.throughput), ("wow-dispatch", 256, 16));
+    assert_eq!((config.workers, config.spin), (defaults::workers(), Duration::ZERO));
+    assert_eq!(Some(defaults::workers()), std::thread::available_parallelism().ok().map(usize::from));
+    let executor = KeyedExecutor::new(config.clone()).expect("the defaults are in range");
+    assert_eq!(*executor.config(), config);
+}
+
+#[test]
+fn the_textual_form_tells_name_and_settings() {
+    let executor = KeyedExecutor::builder()
+        .name("wrk-text")
+        .workers(3)
+        .max_in_flight(77)
+        .throughput(5)
+        .spin(Duration::from_micros(12))
+        .build()
+        .expect("the settings are in range");
+    let text = format!("{executor:?}");
+    for part in ["wrk-text", "3", "77", "5", "12"] {
+        assert!(text.contains(part), "`{part}` is missing in {text}");
+    }
+}
+
+#[test]
+fn the_shared_executor_is_one_and_stays_open() {
+    let (one, other) = (KeyedExecutor::shared(), KeyedExecutor::shared());
+    assert!(std::ptr::eq(one, other));
+    assert_eq!(*one.config(), Config { name: "wow-dispatch-shared".to_owned(), ..Config::default() });
+    one.close();
+    one.clone().force_close();
+    assert!(!one.is_closed(), "the shared executor is never closed");
+    let dispatch = one.dispatch(stream::iter(0..10_u32), |n: &u32| *n, |_| async {});
+    assert_eq!(finish(dispatch).expect("no handler fails").handled, 10);
+}
+
+#[test]
+fn a_handler_and_a_task_know_their_executor() {
+    assert!(KeyedExecutor::current().is_none());
+    let executor = executor("wrk-ctx", 2);
+    let names: Arc<Mutex<Vec<String>>> = Arc::default();
+    let note = {
+        let names = Arc::clone(&names);
+        move || {
+            let current = KeyedExecutor::current().expect("this is a worker thread");
+            names.lock().expect("nothing panics here").push(current.config().name.clone());
+        }
+    };
+    let at_start = note.clone();
+    let dispatch = executor.dispatch(
+        stream::iter([0_u32]),
+        |n: &u32| *n,
+        move |_| {
+            at_start();
+            let later = at_start.clone();
+            async move {
+                Script::ready().elsewhere().await.expect("this script does not fail");
+                later();
+            }
+        },
+    );
+    finish(dispatch).expect("no handler fails");
+    let done = Latch::new();
+    let ran = done.clone();
+    executor
+        .execute(move || {
+            note();
+            ran.release();
+        })
+        .expect("the executor is open");
+    done.wait();
+    assert_eq!(*names.lock().expect("nothing panics here"), ["wrk-ctx"; 3]);
+    assert!(KeyedExecutor::current().is_none());
+    executor.close();
+}
+
+#[test]
+fn a_blocking_wait_inside_a_handler_is_refused_at_once() {
+    let executor = executor("wrk-block", 1);
+    let refusals = Counter::new();
+    let counted = refusals.clone();
+    let dispatch = executor.dispatch(
+        stream::iter([0_u32]),
+        |n: &u32| *n,
+        move |_| {
+            let counted = counted.clone();
+            async move {
+                let current = KeyedExecutor::current().expect("this is a worker thread");
+                // On the only worker, each of these would wait for itself.
+                let inner = current.dispatch(stream::iter([1_u32]), |n: &u32| *n, |_| async {});
+                inner.wait().expect_err("a worker must not block");
+                current.join().expect_err("a worker must not block");
+                counted.add(1);
+            }
+        },
+    );
+    let ledger = dispatch.wait().expect("this is no worker thread").expect("no handler fails");
+    assert_eq!((ledger.handled, refusals.get()), (1, 1));
+    executor.close();
+}
+
+#[test]
+fn keys_differ_by_all_that_they_are_and_by_nothing_else() {
+    // Context, name and id are the key; the tenant travels in the message and changes nothing.
+    type Key = (&'static str, &'static str, u32);
+    struct Order {
+        key: Key,
+        tenant: &'static str,
+    }
+    let executor = executor("wrk-key", 2);
+    let (started, open) = (Arc::new(Mutex::new(Vec::new())), Latch::new());
+    let (begun, gate, count) = (Arc::clone(&started), open.clone(), Counter::new());
+    let counted = count.clone();
+    let keyspace: Keyspace<Key, Order> = executor.keyspace(move |order: Order| {
+        begun.lock().expect("nothing panics here").push((order.key, order.tenant));
+        counted.add(1);
+        Script::ready().until(&gate)
+    });
+    let keys = [("sales", "order", 1), ("stock", "order", 1), ("sales", "cart", 1), ("sales", "order", 2)];
+    for tenant in ["red", "blue"] {
+        for key in keys {
+            keyspace.try_submit(key, Order { key, tenant }).expect("the window has room");
+        }
+    }
+    count.wait_for(4);
+    let sorted = |tenant| {
+        let started = started.lock().expect("nothing panics here");
+        let mut of: Vec<_> =
+            started.iter().filter(|(_, other)| *other == tenant).map(|(key, _)| *key).collect();
+        of.sort_unstable();
+        of
+    };
+    let mut all = keys.to_vec();
+    all.sort_unstable();
+    assert_eq!((sorted("red"), sorted("blue")), (all.clone(), Vec::new()));
+    open.release();
+    finish(keyspace.drained());
+    assert_eq!(sorted("blue"), all);
+    executor.close();
+}
