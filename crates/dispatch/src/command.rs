@@ -77,8 +77,8 @@ impl CommandKind {
         store: Arc<dyn EventStore>,
         cache: InstanceCache,
     ) -> Self {
-        let named = functions.named().clone();
-        if self.processors.insert(named.clone(), Processor::new(functions, store, cache)).is_none() {
+        let named = functions.named();
+        if self.processors.insert(named, Processor::new(functions, store, cache)).is_none() {
             self.aggregates.push(named);
         }
         self
@@ -103,9 +103,9 @@ impl CommandKind {
     }
 
     async fn process(&self, command: &Command, waiter: Option<&dyn Waiter>) -> Processed {
-        match self.processors.get(command.aggregate_id().named()) {
+        match self.processors.get(&command.aggregate_id().named()) {
             Some(processor) => processor.process(command, waiter).await,
-            None => Err(CommandFailure::UnknownAggregate(command.aggregate_id().named().clone().into())),
+            None => Err(CommandFailure::UnknownAggregate(command.aggregate_id().named())),
         }
     }
 

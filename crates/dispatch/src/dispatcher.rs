@@ -59,8 +59,8 @@ impl<K: DispatchKind> Dispatcher<K> {
         let mut contexts: Vec<(&Name, Vec<NamedAggregate>)> = Vec::new();
         for aggregate in self.kind.aggregates() {
             match contexts.iter_mut().find(|(context, _)| *context == aggregate.context()) {
-                Some((_, aggregates)) => aggregates.push(aggregate.clone()),
-                None => contexts.push((aggregate.context(), vec![aggregate.clone()])),
+                Some((_, aggregates)) => aggregates.push(*aggregate),
+                None => contexts.push((aggregate.context(), vec![*aggregate])),
             }
         }
         let subscribe = |(_, aggregates): (&Name, Vec<NamedAggregate>)| {

@@ -148,12 +148,12 @@ pub(crate) struct EventFunctions {
 impl EventFunctions {
     /// Registers a function; one whose name is registered already is ignored.
     pub(crate) fn register(&mut self, function: EventFunction) {
-        let functions = self.by_topic.entry(function.topic.clone()).or_default();
+        let functions = self.by_topic.entry(function.topic).or_default();
         if functions.iter().any(|known| known.name == function.name) {
             return;
         }
         if functions.is_empty() {
-            self.topics.push(function.topic.clone());
+            self.topics.push(function.topic);
         }
         functions.push(function);
     }
@@ -165,7 +165,7 @@ impl EventFunctions {
 
     /// The functions for a stream's aggregate and header; which events they take is seen when they are called.
     pub(crate) fn matching<'a>(&'a self, stream: &'a EventStream) -> impl Iterator<Item = &'a EventFunction> {
-        let functions = self.by_topic.get(stream.aggregate_id().named());
+        let functions = self.by_topic.get(&stream.aggregate_id().named());
         functions.into_iter().flatten().filter(|function| function.is_meant_by(stream.header()))
     }
 }

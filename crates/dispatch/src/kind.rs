@@ -27,7 +27,7 @@ pub trait DispatchKind: Send + Sync + 'static {
     /// # Errors
     /// An error fails the dispatcher, and with it the runtime; the message stays unacknowledged.
     fn key(&self, message: &Self::Message) -> Result<AggregateKey, ComponentError> {
-        Ok(message.aggregate_id().key())
+        Ok(message.aggregate_id().key().clone())
     }
 
     /// Looks at a message before it is admitted: by default every message is for this dispatcher.

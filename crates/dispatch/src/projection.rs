@@ -228,8 +228,8 @@ impl Projection {
         &self.name
     }
 
-    pub(crate) fn topics(&self) -> impl Iterator<Item = &NamedAggregate> {
-        self.functions.iter().map(|function| &function.topic)
+    pub(crate) fn is_empty(&self) -> bool {
+        self.functions.is_empty()
     }
 
     /// A function is named after its aggregate, further ones are numbered.

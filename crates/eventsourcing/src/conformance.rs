@@ -168,17 +168,17 @@ pub async fn tenants_are_apart(store: &impl EventStore) {
 /// A scan goes on after an id, ends at a limit, and sees other types never.
 pub async fn scans_list_each_aggregate_once_in_order(store: &impl EventStore) {
     let (named, other) = (fresh_aggregate(), fresh_aggregate());
-    let ids: Vec<_> = ["a", "b", "c", "d"].map(|id| AggregateId::new(named.clone(), id)).into();
+    let ids: Vec<_> = ["a", "b", "c", "d"].map(|id| AggregateId::new(named, id)).into();
     for id in ids.iter().rev() {
         append(store, stream(id, 1)).await;
         append(store, stream(id, 2)).await;
     }
     append(store, stream(&AggregateId::new(other, "b"), 1)).await;
-    let all = store.scan(&named, None, 10).await.expect("scans");
+    let all = store.scan(named, None, 10).await.expect("scans");
     assert!(all == ids, "all, once, in order: {all:?}");
-    let some = store.scan(&named, Some(&ids[0]), 2).await.expect("scans");
+    let some = store.scan(named, Some(&ids[0]), 2).await.expect("scans");
     assert!(some == ids[1..3], "two after the first: {some:?}");
-    assert!(store.scan(&named, Some(&ids[3]), 10).await.expect("scans").is_empty(), "none after the last");
+    assert!(store.scan(named, Some(&ids[3]), 10).await.expect("scans").is_empty(), "none after the last");
 }
 
 /// However long an aggregate's history, each of its requests is known.

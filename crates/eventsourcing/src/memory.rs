@@ -6,7 +6,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::hash::BuildHasher;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -34,7 +33,6 @@ const MAX_SEARCHED: usize = 16;
 /// ```
 pub struct MemoryEventStore {
     shards: Box<[Mutex<Shard>]>,
-    hasher: RandomState,
 }
 
 type Shard = HashMap<AggregateId, Log, RandomState>;
@@ -50,7 +48,7 @@ impl MemoryEventStore {
     #[must_use]
     pub fn new() -> Self {
         let shards = (0..N_SHARDS).map(|_| Mutex::new(Shard::default())).collect();
-        Self { shards, hasher: RandomState::default() }
+        Self { shards }
     }
 
     /// How many streams it holds.
@@ -60,8 +58,7 @@ impl MemoryEventStore {
     }
 
     fn shard(&self, id: &AggregateId) -> MutexGuard<'_, Shard> {
-        let hash = self.hasher.hash_one(id.id());
-        lock(&self.shards[usize::try_from(hash % N_SHARDS as u64).unwrap_or(0)])
+        lock(&self.shards[usize::try_from(id.key().spread() % N_SHARDS as u64).unwrap_or(0)])
     }
 
     /// Looks at an aggregate's streams; an unknown one has none.
@@ -178,7 +175,7 @@ impl EventStore for MemoryEventStore {
 
     fn scan(
         &self,
-        aggregate: &NamedAggregate,
+        aggregate: NamedAggregate,
         after: Option<&AggregateId>,
         limit: usize,
     ) -> Answer<Result<Vec<AggregateId>, LoadError>> {

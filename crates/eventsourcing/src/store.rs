@@ -59,7 +59,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// [`LoadError::Store`].
     fn scan(
         &self,
-        aggregate: &NamedAggregate,
+        aggregate: NamedAggregate,
         after: Option<&AggregateId>,
         limit: usize,
     ) -> Answer<Result<Vec<AggregateId>, LoadError>>;

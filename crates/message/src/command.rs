@@ -224,66 +224,77 @@ pub struct CommandBuilder<B> {
 
 impl<B: Any + Send + Sync> CommandBuilder<B> {
     /// The command id; by default a fresh one.
+    #[inline]
     pub fn id(mut self, id: MessageId) -> Self {
         self.id = Some(id);
         self
     }
 
     /// The request id; by default the command id.
+    #[inline]
     pub fn request_id(mut self, request_id: impl Into<RequestId>) -> Self {
         self.request_id = Some(request_id.into());
         self
     }
 
     /// Handles the command only at this version of the aggregate. A create command always expects version 0.
+    #[inline]
     pub fn expect_version(mut self, version: Version) -> Self {
         self.expected_version = Some(version);
         self
     }
 
     /// Whether the command may meet an aggregate that does not exist; by default it may not.
+    #[inline]
     pub fn creation(mut self, creation: Creation) -> Self {
         self.creation = creation;
         self
     }
 
     /// Whether anybody handles the command; by default its aggregate does.
+    #[inline]
     pub fn usage(mut self, usage: CommandUse) -> Self {
         self.usage = usage;
         self
     }
 
     /// The owner the command speaks for.
+    #[inline]
     pub fn owner(mut self, owner: impl Into<Name>) -> Self {
         self.owner = owner.into();
         self
     }
 
     /// The space the command is meant for.
+    #[inline]
     pub fn space(mut self, space: impl Into<Name>) -> Self {
         self.space = space.into();
         self
     }
 
     /// The command's name.
+    #[inline]
     pub fn name(mut self, name: impl Into<Name>) -> Self {
         self.name = name.into();
         self
     }
 
     /// The time of creation; by default now.
+    #[inline]
     pub fn create_time(mut self, at: Timestamp) -> Self {
         self.create_time = Some(at);
         self
     }
 
     /// What travels beside the body.
+    #[inline]
     pub fn header(mut self, header: Header) -> Self {
         self.header = header;
         self
     }
 
     /// The command.
+    #[inline]
     #[must_use]
     pub fn build(self) -> Command {
         let create_time = self.create_time.unwrap_or_else(Timestamp::now);

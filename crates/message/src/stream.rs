@@ -45,11 +45,27 @@ struct Parts {
     space: Name,
     version: Version,
     create_time: Timestamp,
-    events: Vec<DomainEvent>,
+    events: Events,
+}
+
+/// Most streams have one event, which then needs no list.
+enum Events {
+    One([DomainEvent; 1]),
+    Many(Vec<DomainEvent>),
+}
+
+impl Events {
+    fn as_slice(&self) -> &[DomainEvent] {
+        match self {
+            Self::One(event) => event,
+            Self::Many(events) => events,
+        }
+    }
 }
 
 impl EventStream {
     /// Starts a stream that brings this aggregate to `version`.
+    #[inline]
     pub fn builder(aggregate_id: AggregateId, version: Version) -> EventStreamBuilder {
         EventStreamBuilder {
             header: Header::new(),
@@ -61,12 +77,14 @@ impl EventStream {
             space: Name::EMPTY,
             version,
             create_time: Timestamp::now(),
-            events: Vec::new(),
+            first: None,
+            more: Vec::new(),
         }
     }
 
     /// Starts the stream that answers `command` and brings its aggregate to `version`: the request, owner, space and the
     /// propagated part of the header are the command's.
+    #[inline]
     pub fn answering(command: &Command, version: Version) -> EventStreamBuilder {
         EventStreamBuilder {
             header: command.header().propagated_to_events(),
@@ -129,7 +147,7 @@ impl EventStream {
     /// The events in order; never empty.
     #[must_use]
     pub fn events(&self) -> &[DomainEvent] {
-        &self.shared.events
+        self.shared.events.as_slice()
     }
 
     /// What travels beside the events.
@@ -208,75 +226,105 @@ pub struct EventStreamBuilder {
     space: Name,
     version: Version,
     create_time: Timestamp,
-    events: Vec<DomainEvent>,
+    first: Option<DomainEvent>,
+    more: Vec<DomainEvent>,
 }
 
 impl EventStreamBuilder {
     /// The stream's id; by default a fresh one.
+    #[inline]
     pub fn id(mut self, id: MessageId) -> Self {
         self.id = Some(id);
         self
     }
 
     /// The request it answers; by default the stream's own id.
+    #[inline]
     pub fn request_id(mut self, request_id: impl Into<RequestId>) -> Self {
         self.request_id = Some(request_id.into());
         self
     }
 
     /// The owner of the aggregate.
+    #[inline]
     pub fn owner(mut self, owner: impl Into<Name>) -> Self {
         self.owner = owner.into();
         self
     }
 
     /// The space of the aggregate.
+    #[inline]
     pub fn space(mut self, space: impl Into<Name>) -> Self {
         self.space = space.into();
         self
     }
 
     /// When it happened; by default now.
+    #[inline]
     pub fn create_time(mut self, at: Timestamp) -> Self {
         self.create_time = at;
         self
     }
 
     /// What travels beside the events.
+    #[inline]
     pub fn header(mut self, header: Header) -> Self {
         self.header = header;
         self
     }
 
     /// Appends an event of the default revision.
+    #[inline]
     pub fn event<B: Any + Send + Sync>(self, name: impl Into<Name>, body: B) -> Self {
         self.revised_event(name, DEFAULT_REVISION, Arc::new(body))
     }
 
     /// Appends an event of this revision.
+    #[inline]
     pub fn revised_event(mut self, name: impl Into<Name>, revision: impl Into<Name>, body: Body) -> Self {
-        let sequence = u32::try_from(self.events.len() + 1).unwrap_or(u32::MAX);
-        self.events.push(DomainEvent {
+        self.push(name, revision, body);
+        self
+    }
+
+    /// Appends an event of this revision, in place.
+    #[inline]
+    pub fn push(&mut self, name: impl Into<Name>, revision: impl Into<Name>, body: Body) {
+        let n_before = self.more.len() + usize::from(self.first.is_some());
+        let event = DomainEvent {
             id: MessageId::next_at(self.create_time),
             name: name.into(),
             revision: revision.into(),
             version: self.version,
-            sequence,
+            sequence: u32::try_from(n_before + 1).unwrap_or(u32::MAX),
             position: Position::Inner,
             body,
-        });
-        self
+        };
+        match self.first {
+            None => self.first = Some(event),
+            Some(_) => self.more.push(event),
+        }
     }
 
     /// The stream.
     ///
     /// # Errors
     /// [`EmptyEventStream`] if no event was appended.
+    #[inline]
     pub fn build(mut self) -> Result<EventStream, EmptyEventStream> {
-        let Some(last) = self.events.last_mut() else {
-            return Err(EmptyEventStream { aggregate_id: self.aggregate_id });
+        let events = match self.first {
+            None => return Err(EmptyEventStream { aggregate_id: self.aggregate_id }),
+            Some(mut only) if self.more.is_empty() => {
+                only.position = Position::Last;
+                Events::One([only])
+            }
+            Some(first) => {
+                self.more.insert(0, first);
+                if let Some(last) = self.more.last_mut() {
+                    last.position = Position::Last;
+                }
+                Events::Many(self.more)
+            }
         };
-        last.position = Position::Last;
         let id = self.id.unwrap_or_else(|| MessageId::next_at(self.create_time));
         Ok(EventStream {
             header: self.header,
@@ -289,7 +337,7 @@ impl EventStreamBuilder {
                 space: self.space,
                 version: self.version,
                 create_time: self.create_time,
-                events: self.events,
+                events,
             }),
         })
     }
@@ -300,7 +348,8 @@ impl fmt::Debug for EventStreamBuilder {
         f.debug_struct("EventStreamBuilder")
             .field("aggregate_id", &self.aggregate_id)
             .field("version", &self.version)
-            .field("events", &self.events)
+            .field("first", &self.first)
+            .field("more", &self.more)
             .finish_non_exhaustive()
     }
 }

@@ -29,7 +29,8 @@ fn an_aggregate_id_is_equal_only_in_all_four_parts() {
 
 #[test]
 fn the_ordering_key_ignores_the_tenant_and_nothing_else() {
-    let key = account("1").key();
+    let id = account("1");
+    let key = id.key();
     assert_eq!(key, account("1").with_tenant("acme").key());
     assert_ne!(key, account("2").key());
     assert_ne!(key, AggregateId::new(NamedAggregate::new("shop", "account"), "1").key());

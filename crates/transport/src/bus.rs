@@ -50,7 +50,7 @@ pub trait LocalBus<M: Message>: MessageBus<M> {
     fn hand_off(&self, message: M) -> HandOff<M>;
 
     /// How many receivers a message to this aggregate would reach; receivers of the runtime count once they are open.
-    fn subscriber_count(&self, aggregate: &NamedAggregate) -> usize;
+    fn subscriber_count(&self, aggregate: NamedAggregate) -> usize;
 }
 
 /// The result of offering a message to local receivers.

@@ -219,7 +219,7 @@ where
     }
 
     async fn send(&self, bus: &B, aggregate: &NamedAggregate) -> MessageId {
-        let message = (self.sample)(AggregateId::new(aggregate.clone(), "1"));
+        let message = (self.sample)(AggregateId::new(*aggregate, "1"));
         let id = message.id();
         bus.send(message).await.expect("an open bus takes the message");
         id
@@ -239,7 +239,7 @@ async fn subscribed<M: Message>(
 }
 
 fn subscription(aggregate: &NamedAggregate, group: &'static str) -> Subscription {
-    let subscription = Subscription::to([aggregate.clone()]).owned_by(Ownership::Runtime);
+    let subscription = Subscription::to([*aggregate]).owned_by(Ownership::Runtime);
     subscription.group(group).expect("the group has a name")
 }
 

@@ -29,7 +29,7 @@
 //! # futures_util::FutureExt::now_or_never(async {
 //! let account = NamedAggregate::new("bank", "account");
 //! let bus = MemoryBus::<Command>::new(Capacity::Bounded(1024));
-//! let mut receiver = bus.receiver(Subscription::to([account.clone()]))?;
+//! let mut receiver = bus.receiver(Subscription::to([account]))?;
 //! let mut messages = receiver.messages()?;
 //! receiver.ready().await?;
 //! bus.send(Command::builder(AggregateId::new(account, "4711"), "open").build()).await?;

@@ -60,9 +60,9 @@ impl Default for Capacity {
 ///
 /// let account = NamedAggregate::new("bank", "account");
 /// let bus = MemoryBus::<Command>::new(Capacity::Unbounded);
-/// let sent = bus.send(Command::builder(AggregateId::new(account.clone(), "1"), ()).build());
+/// let sent = bus.send(Command::builder(AggregateId::new(account, "1"), ()).build());
 /// assert!(sent.into_ready().is_ok_and(|taken| taken.is_ok()), "taken, although nobody listens");
-/// assert_eq!(bus.subscriber_count(&account), 0);
+/// assert_eq!(bus.subscriber_count(account), 0);
 /// assert_eq!(bus.n_unobserved(), 1);
 /// ```
 pub struct MemoryBus<M: Message> {
@@ -131,7 +131,7 @@ impl<M: Message> MessageBus<M> for MemoryBus<M> {
         });
         let (signal, readiness) = Readiness::pair();
         let mut registration = Registration { receiver, routes: Vec::new(), inbox, signal, readiness };
-        for aggregate in subscription.aggregates() {
+        for &aggregate in subscription.aggregates() {
             // A route that a close overtook is replaced in the directory, so this ends.
             loop {
                 let route = self.shared.route(aggregate).ok_or(SubscribeError::Closed)?;
@@ -162,7 +162,7 @@ impl<M: Message> LocalBus<M> for MemoryBus<M> {
         }
     }
 
-    fn subscriber_count(&self, aggregate: &NamedAggregate) -> usize {
+    fn subscriber_count(&self, aggregate: NamedAggregate) -> usize {
         self.shared.existing_route(aggregate).map_or(0, |route| route.subscriber_count())
     }
 }
@@ -194,7 +194,7 @@ impl<M: Message> Shared<M> {
     }
 
     /// The route of an aggregate type, made if there is none; `None` while closing.
-    fn route(&self, aggregate: &NamedAggregate) -> Option<Arc<Route<M>>> {
+    fn route(&self, aggregate: NamedAggregate) -> Option<Arc<Route<M>>> {
         if let Some(route) = self.existing_route(aggregate) {
             return Some(route);
         }
@@ -202,14 +202,13 @@ impl<M: Message> Shared<M> {
         if directory.phase == Phase::Closing {
             return None;
         }
-        let route =
-            directory.routes.entry(aggregate.clone()).or_insert_with(|| Route::new(aggregate.clone()));
+        let route = directory.routes.entry(aggregate).or_insert_with(|| Route::new(aggregate));
         Some(Arc::clone(route))
     }
 
-    fn existing_route(&self, aggregate: &NamedAggregate) -> Option<Arc<Route<M>>> {
+    fn existing_route(&self, aggregate: NamedAggregate) -> Option<Arc<Route<M>>> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
-        directory.routes.get(aggregate).cloned()
+        directory.routes.get(&aggregate).cloned()
     }
 
     fn close(&self) -> Result<(), CloseError> {

@@ -6,7 +6,6 @@
 //! anything unstored. It may hold a state that another process has overtaken: the processor asks the store.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
@@ -18,12 +17,12 @@ const N_SHARDS: usize = 16;
 
 pub(super) struct Cache {
     shards: [Mutex<Generations>; N_SHARDS],
-    hasher: RandomState,
     /// States per generation of a shard; 0 caches nothing.
     capacity: usize,
 }
 
-type Generation = HashMap<AggregateId, Box<dyn Instance>, RandomState>;
+/// An empty place is that of a state that is taken out, or was thrown away.
+type Generation = HashMap<AggregateId, Option<Box<dyn Instance>>, RandomState>;
 
 #[derive(Default)]
 struct Generations {
@@ -35,7 +34,7 @@ impl Cache {
     /// A cache of about `max_states` states, at most.
     pub(super) fn new(max_states: usize) -> Self {
         let capacity = max_states.div_ceil(2 * N_SHARDS);
-        Self { shards: std::array::from_fn(|_| Mutex::default()), hasher: RandomState::default(), capacity }
+        Self { shards: std::array::from_fn(|_| Mutex::default()), capacity }
     }
 
     pub(super) fn take(&self, id: &AggregateId) -> Option<Box<dyn Instance>> {
@@ -43,7 +42,10 @@ impl Cache {
             return None;
         }
         let mut shard = self.shard(id);
-        shard.young.remove(id).or_else(|| shard.old.remove(id))
+        match shard.young.get_mut(id) {
+            Some(place) => place.take(),
+            None => shard.old.remove(id).flatten(),
+        }
     }
 
     pub(super) fn put(&self, id: &AggregateId, instance: Box<dyn Instance>) {
@@ -52,13 +54,19 @@ impl Cache {
         }
         let forgotten = {
             let mut shard = self.shard(id);
+            if let Some(place) = shard.young.get_mut(id) {
+                let replaced = place.replace(instance);
+                drop(shard);
+                drop(replaced);
+                return;
+            }
             let forgotten = if shard.young.len() < self.capacity {
                 None
             } else {
                 let full = std::mem::take(&mut shard.young);
                 Some(std::mem::replace(&mut shard.old, full))
             };
-            shard.young.insert(id.clone(), instance);
+            shard.young.insert(id.clone(), Some(instance));
             forgotten
         };
         // Outside of the lock: dropping states runs foreign code.
@@ -66,8 +74,7 @@ impl Cache {
     }
 
     fn shard(&self, id: &AggregateId) -> MutexGuard<'_, Generations> {
-        let hash = self.hasher.hash_one(id.id());
-        let shard = &self.shards[usize::try_from(hash % N_SHARDS as u64).unwrap_or(0)];
+        let shard = &self.shards[usize::try_from(id.key().spread() % N_SHARDS as u64).unwrap_or(0)];
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,7 +21,7 @@ pub enum CommandFailure {
     Guard(#[from] GuardRefusal),
     /// No aggregate of this type is handled here.
     #[error("no aggregate {0} is handled here")]
-    UnknownAggregate(Box<NamedAggregate>),
+    UnknownAggregate(NamedAggregate),
     /// The request was answered before; the command was not handled again.
     #[error("request {request_id} to {aggregate_id} was answered before")]
     DuplicateRequestId {

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use wow_eventsourcing::{Aggregate, AggregateEvent, AggregateState, SourcingError, Spaces};
-use wow_message::{AggregateId, Command, EventStream, Name, NamedAggregate, Version};
+use wow_message::{AggregateId, Command, DEFAULT_REVISION, EventStream, Name, NamedAggregate, Version};
 
 use crate::command::failure::{CommandError, CommandFailure};
+use crate::command::guard;
 use crate::command::waits::{Slot, Waiter};
 use crate::decide::{AggregateCommand, CommandMode, Draft, Events, Handle};
 
@@ -32,10 +33,8 @@ pub(super) trait Instance: Send {
 
     fn source(&mut self, stream: &EventStream) -> Result<(), SourcingError>;
 
-    /// The mode of the function for this command's type.
-    fn mode(&self, command: &Command) -> Option<CommandMode>;
-
-    /// Lets the command's function decide; the reply or refusal is put down at the waiter. `None` if nothing happened.
+    /// Lets the command's function decide, if the guards let the command through; the reply or refusal is put down at the
+    /// waiter. `None` if nothing happened.
     fn decide(
         &self,
         command: &Command,
@@ -93,8 +92,8 @@ impl AggregateFunctions {
 
     /// The aggregate type.
     #[must_use]
-    pub fn named(&self) -> &NamedAggregate {
-        &self.named
+    pub fn named(&self) -> NamedAggregate {
+        self.named
     }
 
     pub(super) fn empty(&self, id: AggregateId) -> Box<dyn Instance> {
@@ -210,12 +209,6 @@ struct Typed<A: Aggregate> {
     functions: Arc<Table<A>>,
 }
 
-impl<A: Aggregate> Typed<A> {
-    fn function(&self, command: &Command) -> Option<&Function<A>> {
-        self.functions.get(&command.body().type_id())
-    }
-}
-
 impl<A: Aggregate> Instance for Typed<A> {
     fn view(&self) -> View<'_> {
         View {
@@ -231,16 +224,14 @@ impl<A: Aggregate> Instance for Typed<A> {
         self.state.source(stream)
     }
 
-    fn mode(&self, command: &Command) -> Option<CommandMode> {
-        self.function(command).map(|function| function.mode)
-    }
-
     fn decide(
         &self,
         command: &Command,
         waiter: Option<&dyn Waiter>,
     ) -> Result<Option<EventStream>, CommandFailure> {
-        let function = self.function(command).expect("the guards let only known commands through");
+        let function = self.functions.get(&command.body().type_id());
+        guard::check(&self.view(), command, function.map(|function| function.mode))?;
+        let function = function.expect("the guards let only known commands through");
         let mut events = Events::new();
         (function.decide)(self.state.root(), command.body(), &mut events, waiter)?;
         if events.is_empty() {
@@ -251,10 +242,10 @@ impl<A: Aggregate> Instance for Typed<A> {
             stream = stream.owner(self.state.owner().clone()).space(self.state.space().clone());
         }
         for draft in events.into_drafts() {
-            stream = match draft {
-                Draft::Own(event) => stream.revised_event(event.name(), event.revision(), Arc::new(event)),
-                Draft::Lifecycle(event) => stream.event(event.name(), event),
-            };
+            match draft {
+                Draft::Own(event) => stream.push(event.name(), event.revision(), Arc::new(event)),
+                Draft::Lifecycle(event) => stream.push(event.name(), DEFAULT_REVISION, Arc::new(event)),
+            }
         }
         Ok(Some(stream.build().expect("there is at least one event")))
     }

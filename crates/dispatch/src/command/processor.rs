@@ -13,7 +13,6 @@ use wow_message::{AggregateId, Command, Creation, EventStream, Recoverability, V
 
 use crate::command::cache::Cache;
 use crate::command::failure::CommandFailure;
-use crate::command::guard;
 use crate::command::instance::{AggregateFunctions, Instance};
 use crate::command::waits::Waiter;
 use crate::error::panic_text;
@@ -136,10 +135,7 @@ impl Processor {
         command: &Command,
         waiter: Option<&dyn Waiter>,
     ) -> Attempt {
-        let decided = catch_unwind(AssertUnwindSafe(|| {
-            guard::check(&instance.view(), command, instance.mode(command))?;
-            instance.decide(command, waiter)
-        }));
+        let decided = catch_unwind(AssertUnwindSafe(|| instance.decide(command, waiter)));
         let stream = match decided {
             Ok(Ok(Some(stream))) => stream,
             Ok(nothing_stored) => {

@@ -7,7 +7,6 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -28,7 +27,6 @@ pub(crate) trait Waiter: Any + Send + Sync {
 /// The senders that wait.
 pub(crate) struct Waits {
     shards: [Mutex<Shard>; N_SHARDS],
-    hasher: RandomState,
 }
 
 #[derive(Default)]
@@ -81,8 +79,9 @@ impl Waits {
     }
 
     fn shard(&self, command: MessageId) -> MutexGuard<'_, Shard> {
-        let hash = self.hasher.hash_one(command);
-        lock(&self.shards[usize::try_from(hash % N_SHARDS as u64).unwrap_or(0)])
+        // The counter inside the id, which differs from one command of a sender to the next.
+        let shard = usize::try_from((command.as_u128() >> 64) % N_SHARDS as u128).unwrap_or(0);
+        lock(&self.shards[shard])
     }
 }
 
@@ -92,7 +91,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Default for Waits {
     fn default() -> Self {
-        Self { shards: std::array::from_fn(|_| Mutex::default()), hasher: RandomState::default() }
+        Self { shards: std::array::from_fn(|_| Mutex::default()) }
     }
 }
 

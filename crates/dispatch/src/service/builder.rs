@@ -181,13 +181,13 @@ impl ServiceBuilder {
         for (n, registered) in self.aggregates.iter().enumerate() {
             let named = registered.functions.named();
             if self.aggregates[..n].iter().any(|earlier| earlier.functions.named() == named) {
-                problems.push(ServiceProblem::AggregateTwice(named.clone()));
+                problems.push(ServiceProblem::AggregateTwice(named));
             }
             if registered.is_empty {
-                problems.push(ServiceProblem::NoCommands(named.clone()));
+                problems.push(ServiceProblem::NoCommands(named));
             }
             for command in &registered.duplicates {
-                problems.push(ServiceProblem::CommandTwice { aggregate: named.clone(), command });
+                problems.push(ServiceProblem::CommandTwice { aggregate: named, command });
             }
         }
         for (n, projection) in self.projections.iter().enumerate() {
@@ -198,7 +198,7 @@ impl ServiceBuilder {
             if self.projections[..n].iter().any(|earlier| earlier.name() == name) {
                 problems.push(ServiceProblem::ProjectionTwice(name.clone()));
             }
-            if projection.topics().next().is_none() {
+            if projection.is_empty() {
                 problems.push(ServiceProblem::NoFunctions(name.clone()));
             }
         }
@@ -217,7 +217,7 @@ impl ServiceBuilder {
         let mut named: HashMap<TypeId, NamedAggregate, RandomState> = HashMap::default();
         for registered in aggregates {
             let Some(store) = &store else { return Err(ServiceProblem::NoStore) };
-            named.insert(registered.root, registered.functions.named().clone());
+            named.insert(registered.root, registered.functions.named());
             commands = commands.aggregate(registered.functions, Arc::clone(store), self.cache);
         }
         let waits = Arc::clone(commands.waits());

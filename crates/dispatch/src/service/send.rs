@@ -135,7 +135,7 @@ impl<'a, C: AggregateCommand> Sending<'a, C> {
     fn begin(self, hearing: Hearing) -> Result<OnItsWay<'a, C>, NotSent> {
         let shared = self.shared;
         let named = shared.aggregates.get(&TypeId::of::<C::Aggregate>());
-        let command = Self::command(self, named.cloned());
+        let command = Self::command(self, named.copied());
         if named.is_none() {
             return Err(NotSent::new(NotSentReason::UnknownAggregate, command));
         }

@@ -77,10 +77,12 @@ pub(super) enum Emission<M> {
 
 /// Foreign code to run once the route's lock is released.
 pub(super) struct After<M> {
-    first: Option<Waker>,
+    // The usual one of each kind needs no list.
+    waker: Option<Waker>,
     wakers: Vec<Waker>,
-    decisions: Vec<(Arc<AdmissionCell>, bool)>,
+    orphan: Option<Exchange<M>>,
     orphans: Vec<Exchange<M>>,
+    decisions: Vec<(Arc<AdmissionCell>, bool)>,
 }
 
 impl<M: Message> Route<M> {
@@ -117,7 +119,7 @@ impl<M: Message> Route<M> {
         self.locked(|state, _| {
             let is_taken = |m: &Member<M>| m.receiver != receiver && m.connection == Connection::Connected;
             if M::KIND == TopicKind::Command && state.members.iter().any(is_taken) {
-                return Err(SubscribeError::AlreadyConsumed(self.aggregate.clone()));
+                return Err(SubscribeError::AlreadyConsumed(self.aggregate));
             }
             let member = state.members.iter_mut().find(|m| m.receiver == receiver);
             member.map(|m| m.connection = Connection::Connected).ok_or(SubscribeError::Closed)
@@ -166,7 +168,7 @@ impl<M: Message> Route<M> {
             let mut connected = state.members.iter().filter(|m| m.connection == Connection::Connected);
             match (connected.next(), connected.next()) {
                 (None, _) => {
-                    after.orphans.push(Exchange::new(message));
+                    after.orphan = Some(Exchange::new(message));
                     Emission::Sent { n_receivers: 0 }
                 }
                 (Some(only), None) => match only.inbox.push(Exchange::new(message)) {
@@ -286,21 +288,21 @@ impl<M> After<M> {
     fn note(&mut self, pushed: Pushed<M>) {
         self.orphans.extend(pushed.orphan);
         match pushed.consumer {
-            Some(waker) if self.first.is_none() => self.first = Some(waker),
+            Some(waker) if self.waker.is_none() => self.waker = Some(waker),
             other => self.wakers.extend(other),
         }
     }
 
     fn run(self) {
-        let Self { first, wakers, decisions, orphans } = self;
-        first.into_iter().chain(wakers).for_each(Waker::wake);
+        let Self { waker, wakers, orphan, orphans, decisions } = self;
+        waker.into_iter().chain(wakers).for_each(Waker::wake);
         decisions.into_iter().for_each(|(cell, admitted)| cell.decide(admitted));
-        drop(orphans);
+        drop((orphan, orphans));
     }
 }
 
 impl<M> Default for After<M> {
     fn default() -> Self {
-        Self { first: None, wakers: Vec::new(), decisions: Vec::new(), orphans: Vec::new() }
+        Self { waker: None, wakers: Vec::new(), orphan: None, orphans: Vec::new(), decisions: Vec::new() }
     }
 }

@@ -105,7 +105,7 @@ async fn closing_before_opening_is_terminal() {
     receiver.close_processing().expect("closes");
     let _messages = receiver.messages().expect("first subscriber");
     receiver.open_processing().expect("does nothing");
-    assert_eq!(bus.subscriber_count(&account()), 0);
+    assert_eq!(bus.subscriber_count(account()), 0);
     refused(bus.hand_off(event(1)));
 }
 
@@ -164,18 +164,18 @@ async fn losing_a_target_rejects_and_a_confirmed_delivery_cannot_be_revoked() {
 async fn subscribers_are_those_that_are_open() {
     let bus = bus();
     let accounts = account();
-    assert_eq!(bus.subscriber_count(&accounts), 0);
+    assert_eq!(bus.subscriber_count(accounts), 0);
     let (_observer, _o) = subscribe(&bus, Ownership::Observer);
-    assert_eq!(bus.subscriber_count(&accounts), 1);
+    assert_eq!(bus.subscriber_count(accounts), 1);
     let mut target =
-        bus.receiver(Subscription::to([accounts.clone()]).owned_by(Ownership::Runtime)).expect("a receiver");
+        bus.receiver(Subscription::to([accounts]).owned_by(Ownership::Runtime)).expect("a receiver");
     let messages = target.messages().expect("first subscriber");
-    assert_eq!(bus.subscriber_count(&accounts), 1, "subscribed but not open");
+    assert_eq!(bus.subscriber_count(accounts), 1, "subscribed but not open");
     target.open_processing().expect("opens");
-    assert_eq!(bus.subscriber_count(&accounts), 2);
-    assert_eq!(bus.subscriber_count(&NamedAggregate::new("bank", "customer")), 0);
+    assert_eq!(bus.subscriber_count(accounts), 2);
+    assert_eq!(bus.subscriber_count(NamedAggregate::new("bank", "customer")), 0);
     drop(messages);
-    assert_eq!(bus.subscriber_count(&accounts), 1);
+    assert_eq!(bus.subscriber_count(accounts), 1);
 }
 
 #[test]
