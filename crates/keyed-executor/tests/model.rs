@@ -103,6 +103,10 @@ impl Model {
         self.admit();
     }
 
+    fn accepted(&self) -> u64 {
+        self.sent.iter().sum::<u64>() - self.outside.len() as u64
+    }
+
     fn ended(&self, how: &str) -> u64 {
         self.ended.get(how).copied().unwrap_or(0)
     }
@@ -167,7 +171,7 @@ impl Stage {
 /// The two ways in.
 enum Door {
     Source(keyed_executor::Dispatch<&'static str>, Feed<Message>),
-    Submit(Keyspace<usize, Message>, VecDeque<Message>),
+    Submit { keyspace: Keyspace<usize, Message>, outside: VecDeque<Message>, accepted: u64 },
 }
 
 impl Door {
@@ -179,25 +183,31 @@ impl Door {
             let (source, feed) = Source::fed();
             Door::Source(executor.dispatch_with(options, source, Message::key, handler), feed)
         } else {
-            Door::Submit(executor.keyspace_with(options, handler), VecDeque::new())
+            let keyspace = executor.keyspace_with(options, handler);
+            Door::Submit { keyspace, outside: VecDeque::new(), accepted: 0 }
         }
     }
 
     fn send(&mut self, message: Message) {
         match self {
             Door::Source(_, feed) => feed.push(message),
-            Door::Submit(_, outside) => outside.push_back(message),
+            Door::Submit { outside, .. } => outside.push_back(message),
         }
     }
 
-    /// Offers what waits outside, as far as there is room.
-    fn offer(&mut self) {
-        if let Door::Submit(keyspace, outside) = self {
-            while let Some(message) = outside.pop_front() {
-                if let Err(refused) = keyspace.try_submit(message.key(), message) {
-                    outside.push_front(refused.into_message());
-                    return;
+    /// Offers what waits outside, as far as there is room; how many were accepted in all.
+    fn offer(&mut self) -> u64 {
+        match self {
+            Door::Source(_, feed) => feed.taken().get(),
+            Door::Submit { keyspace, outside, accepted } => {
+                while let Some(message) = outside.pop_front() {
+                    if let Err(refused) = keyspace.try_submit(message.key(), message) {
+                        outside.push_front(refused.into_message());
+                        break;
+                    }
+                    *accepted += 1;
                 }
+                *accepted
             }
         }
     }
@@ -212,7 +222,7 @@ impl Door {
                 feed.end();
                 finish(dispatch).expect("it was told to continue")
             }
-            Door::Submit(keyspace, _) => {
+            Door::Submit { keyspace, .. } => {
                 if cancel {
                     keyspace.cancel();
                 }
@@ -238,8 +248,11 @@ fn run(program: &Program, source: bool) -> Result<(), TestCaseError> {
     let agree = |door: &mut Door, model: &Model| {
         // The model is ahead until the executor has done what it must; then both have to be the same.
         eventually("the executor to do what the model did", || {
-            door.offer();
-            stage.started.get() >= model.started
+            let accepted = door.offer();
+            let ended = history.tally().issued - history.tally().open();
+            let done = (accepted, stage.started.get(), ended);
+            let due = (model.accepted(), model.started, model.ended("handled") + model.ended("failed"));
+            done.0 >= due.0 && done.1 >= due.1 && done.2 >= due.2
         });
         let expected: Vec<_> = model.keys.iter().map(|(key, queue)| (*key, queue[0])).collect();
         assert_eq!((stage.started.get(), stage.runs()), (model.started, expected), "the model: {model:?}");

@@ -4,16 +4,15 @@
 //! the one of the whole process. What an entry says in words is not promised; its level and the names in it are.
 #![cfg(not(keyed_loom))]
 
-use keyed_executor::{Cause, KeyedExecutor, Keyspace, OnFailure, Options};
+use keyed_executor::{KeyedExecutor, Keyspace, OnFailure, Options, SubmitRefusal};
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
-use wow_testkit::{Counter, Failure, Latch, Script, Source, after, eventually, finish};
+use wow_testkit::{Failure, Latch, Script, eventually, finish};
 
-/// Keeps what was logged at ERROR, each entry as one line.
+/// Keeps what was logged at WARN and ERROR, each entry as one line that begins with its level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -35,11 +34,11 @@ impl Visit for Line {
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() == Level::ERROR
+        *metadata.level() <= Level::WARN
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
+        let mut line = Line(format!("{} ", event.metadata().level()));
         event.record(&mut line);
         self.0.lock().expect("logging does not panic").push(line.0);
     }
@@ -75,44 +74,44 @@ fn what_ends_nothing_is_told_in_the_log() {
     let log = Log::default();
     tracing::subscriber::set_global_default(log.clone()).expect("this test is alone in its process");
 
-    a_later_failure_of_a_dispatch(&log);
+    a_later_failure(&log);
     a_failure_of_a_dispatch_that_continues(&log);
     a_task_that_panics(&log);
     a_discard_that_panics(&log);
 }
 
-fn a_later_failure_of_a_dispatch(log: &Log) {
+fn a_later_failure(log: &Log) {
     let executor = executor("rep-late", 2);
-    let (entered, go_on) = (Counter::new(), Latch::new());
-    let (begun, until) = (entered.clone(), go_on.clone());
-    let (source, feed) = Source::fed();
+    let (entered, go_on) = (Latch::new(), Latch::new());
+    let (inside, until) = (entered.clone(), go_on.clone());
     let options = Options::new("orders").on_failure(OnFailure::Fail);
-    let dispatch = executor.dispatch_with(
-        options,
-        source,
-        |key: &&str| *key,
-        move |key| {
-            begun.next();
-            let until = until.clone();
-            async move {
-                if key == "late-key" {
-                    until.wait();
-                }
-                Err::<(), _>(Failure("no".to_owned()))
+    let keyspace: Keyspace<&str, &str> = executor.keyspace_with(options, move |key| {
+        let (inside, until) = (inside.clone(), until.clone());
+        async move {
+            if key == "late-key" {
+                inside.release();
+                // Holds its worker inside one step: it cannot be cancelled before it fails by itself.
+                until.wait();
             }
-        },
-    );
-    feed.push("late-key");
-    entered.wait_for(1);
-    // Long enough for its worker to be known as held; the other key gets the other worker.
-    finish(after(Duration::from_millis(5)));
-    feed.push("first-key");
-    feed.dropped().wait();
+            Err::<(), _>(Failure("no".to_owned()))
+        }
+    });
+    keyspace.try_submit("late-key", "late-key").expect("the window has room");
+    entered.wait();
+    // The other worker was not started yet, so this key goes there.
+    keyspace.try_submit("first-key", "first-key").expect("the window has room");
+    eventually("the first failure ends it", || match keyspace.try_submit("a third", "a third") {
+        Err(refused) => refused.reason == SubmitRefusal::Failed,
+        Ok(()) => false,
+    });
     go_on.release();
-    let error = finish(dispatch).expect_err("both failed");
-    assert!(matches!(error.cause, Cause::Handler { key, .. } if key.contains("first-key")));
-    assert_eq!(log.count(&["orders", "late-key"]), 1, "the later failure was not reported once: {:?}", log.0);
-    assert_eq!(log.count(&["first-key"]), 0, "the first failure is the result, not a report: {:?}", log.0);
+    assert_eq!(finish(keyspace.drained()).failed, 2);
+    assert_eq!(
+        log.count(&["ERROR", "orders", "late-key"]),
+        1,
+        "the later failure was not reported once: {:?}",
+        log.0
+    );
     executor.close();
 }
 
@@ -126,8 +125,13 @@ fn a_failure_of_a_dispatch_that_continues(log: &Log) {
     keyspace.try_submit("failing-key", false).expect("the window has room");
     keyspace.try_submit("panicking-key", true).expect("the window has room");
     assert_eq!(finish(keyspace.drained()).failed, 2);
-    assert_eq!(log.count(&["payments", "failing-key"]), 1, "the failure was not reported once: {:?}", log.0);
-    let told = log.count(&["payments", "panicking-key", "broken handler"]);
+    assert_eq!(
+        log.count(&["WARN", "payments", "failing-key"]),
+        1,
+        "the failure was not reported once: {:?}",
+        log.0
+    );
+    let told = log.count(&["ERROR", "payments", "panicking-key", "broken handler"]);
     assert_eq!(told, 1, "the panic was not reported once: {:?}", log.0);
     executor.close();
 }
@@ -135,7 +139,7 @@ fn a_failure_of_a_dispatch_that_continues(log: &Log) {
 fn a_task_that_panics(log: &Log) {
     let executor = executor("rep-task", 1);
     executor.execute(|| panic!("broken task")).expect("the executor is open");
-    eventually("the panic is reported", || log.count(&["broken task"]) == 1);
+    eventually("the panic is reported", || log.count(&["ERROR", "broken task"]) == 1);
     executor.close();
     finish(executor.terminated());
 }
@@ -156,7 +160,7 @@ fn a_discard_that_panics(log: &Log) {
     let bomb = Bomb("broken discard");
     executor.execute_pinned(0, move || drop(bomb)).expect("the executor is open");
     executor.force_close();
-    assert_eq!(log.count(&["broken discard"]), 1, "the discard was not reported once: {:?}", log.0);
+    assert_eq!(log.count(&["ERROR", "broken discard"]), 1, "the discard was not reported once: {:?}", log.0);
     go_on.release();
     finish(executor.terminated());
 }
