@@ -47,6 +47,8 @@ pub(crate) struct Credit {
 struct Waiters {
     /// In the order of their tickets.
     queue: Vec<Waiter>,
+    /// Room for the wakers of one wake-up, kept so that waking allocates nothing in steady state.
+    room: Vec<Waker>,
 }
 
 /// What a worker is about to do after it gave permits back.
@@ -95,28 +97,32 @@ impl Credit {
 
     #[cold]
     fn wake(&self, then: Then) {
-        let mut ready = Vec::new();
-        {
-            let mut waiters = lock(&self.waiters);
+        let mut due = {
+            let mut guard = lock(&self.waiters);
+            let waiters = &mut *guard;
+            let mut due = std::mem::take(&mut waiters.room);
             let returned = self.returned.load(Ordering::Acquire);
             // No more of them than there are permits: a woken waiter takes one, and passes the wake on if it can.
             let empty_at = waiters.queue.iter().filter_map(|waiter| waiter.need.empty_at).max();
             let mut permits = empty_at.map_or(0, |empty_at| returned.saturating_sub(empty_at));
-            waiters.queue.retain_mut(|waiter| {
+            let mut at = 0;
+            while let Some(waiter) = waiters.queue.get(at) {
                 let mark = if then == Then::Dry { waiter.need.dry } else { waiter.need.busy };
                 let takes = u64::from(waiter.need.empty_at.is_some());
-                let due = returned >= mark && permits >= takes;
-                permits -= if due { takes } else { 0 };
-                if due {
-                    ready.push(waiter.waker.clone());
+                if returned >= mark && permits >= takes {
+                    permits -= takes;
+                    due.push(waiters.queue.remove(at).waker);
+                } else {
+                    at += 1;
                 }
-                !due
-            });
-            self.lower(&waiters);
-        }
-        for waker in ready {
+            }
+            self.measure(waiters);
+            due
+        };
+        for waker in due.drain(..) {
             waker.wake();
         }
+        lock(&self.waiters).room = due;
     }
 
     /// Registers a waiter; `returned` as it is afterwards comes back. If that is more than the waiter had counted, it
@@ -132,7 +138,11 @@ impl Credit {
                 }
                 _ => waiters.queue.insert(at, Waiter { ticket, need, waker: waker.clone() }),
             }
-            self.lower(&waiters);
+            // Under the waiters' lock, like every store to a mark. Only lowered here, never measured anew: a mark that
+            // is too low costs one look, one that is too high would cost a waiter its wake-up.
+            for (mark, need) in [(&*self.wake_busy, need.busy), (&self.wake_dry, need.dry)] {
+                mark.store(mark.load(Ordering::Relaxed).min(need), Ordering::Relaxed);
+            }
         }
         // Pairs with the fence in `check`.
         fence(Ordering::SeqCst);
@@ -146,7 +156,9 @@ impl Credit {
             return false;
         };
         waiters.queue.remove(at);
-        self.lower(&waiters);
+        if waiters.queue.is_empty() {
+            self.measure(&waiters);
+        }
         true
     }
 
@@ -155,7 +167,7 @@ impl Credit {
         let all = {
             let mut waiters = lock(&self.waiters);
             let all = std::mem::take(&mut waiters.queue);
-            self.lower(&waiters);
+            self.measure(&waiters);
             all
         };
         for waiter in all {
@@ -163,11 +175,10 @@ impl Credit {
         }
     }
 
-    fn lower(&self, waiters: &Waiters) {
+    /// Sets the marks to what the queue needs now.
+    fn measure(&self, waiters: &Waiters) {
         let busy = waiters.queue.iter().map(|waiter| waiter.need.busy).min().unwrap_or(NEVER);
         let dry = waiters.queue.iter().map(|waiter| waiter.need.dry).min().unwrap_or(NEVER);
-        // Under the waiters' lock: the marks always belong to one state of the queue. The fence in `register` orders
-        // them before its last look.
         self.wake_busy.store(busy, Ordering::Relaxed);
         self.wake_dry.store(dry, Ordering::Relaxed);
     }

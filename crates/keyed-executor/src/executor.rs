@@ -26,9 +26,19 @@ use crate::worker::{self, Job, Worker};
 /// Starts a worker's thread; tests put a failing one here.
 pub(crate) type Spawn = fn(String, Box<dyn FnOnce() + Send>) -> std::io::Result<()>;
 
+/// Who ends an executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// Its handles: the last one dropped, or a call of `close`.
+    Handles,
+    /// Nobody: the process-wide one serves whoever has none of their own.
+    Process,
+}
+
 /// What every part of an executor shares.
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    pub(crate) lifetime: Lifetime,
     pub(crate) workers: Box<[Arc<Worker>]>,
     pub(crate) guard: OnceLock<Weak<Guard>>,
     pub(crate) closed: AtomicBool,
@@ -232,13 +242,13 @@ impl KeyedExecutor {
         Self::builder().config(config).build()
     }
 
-    /// The process-wide executor with all defaults, named `wow-dispatch-shared`; made at the first call, never closed
-    /// by a dropped handle.
+    /// The process-wide executor with all defaults, named `wow-dispatch-shared`; made at the first call. It is never
+    /// closed: [`close`](Self::close) and [`force_close`](Self::force_close) do nothing to it (KE-7).
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<KeyedExecutor> = OnceLock::new();
         SHARED.get_or_init(|| {
             let config = Config { name: "wow-dispatch-shared".to_owned(), ..Config::default() };
-            Builder::default().config(config).start(spawn)
+            Builder::default().config(config).start_for(Lifetime::Process, spawn)
         })
     }
 
@@ -507,12 +517,13 @@ impl Builder {
     /// Every value that is out of range, at once.
     pub fn build(self) -> Result<KeyedExecutor, ConfigError> {
         self.config.validate()?;
-        Ok(self.start(spawn))
+        Ok(self.start_for(Lifetime::Handles, spawn))
     }
 
     /// Builds with a way of its own to start threads, from values that were checked.
-    pub(crate) fn start(self, spawn: Spawn) -> KeyedExecutor {
+    pub(crate) fn start_for(self, lifetime: Lifetime, spawn: Spawn) -> KeyedExecutor {
         let shared = Arc::new(Shared {
+            lifetime,
             workers: (0..self.config.workers).map(Worker::new).collect(),
             config: self.config,
             guard: OnceLock::new(),

@@ -323,7 +323,10 @@ where
             Place::Live { entry, worker } => (entry, worker, false),
             Place::Absent => {
                 let Some(worker) = engine.choose(intake) else {
-                    return refuse(key, SubmitRefusal::NoWorker, message);
+                    // A closed executor starts no thread; it is about to close this door too.
+                    let closed = engine.shared.is_closed();
+                    let reason = if closed { SubmitRefusal::Closed } else { SubmitRefusal::NoWorker };
+                    return refuse(key, reason, message);
                 };
                 (engine.admit(intake, hash, key, worker), worker, true)
             }
@@ -485,8 +488,9 @@ where
     }
 
     fn cancel(&self) {
-        self.engine.stop(Cause::Cancelled);
+        // The door first: whoever waits at it finds it closed, not failed.
         self.close_intake();
+        self.engine.stop(Cause::Cancelled);
     }
 }
 
@@ -535,10 +539,10 @@ where
     }
 
     fn shut(&self, how: Shut) {
+        self.close_intake();
         if how == Shut::Force {
             self.engine.stop(Cause::Closed);
         }
-        self.close_intake();
     }
 }
 

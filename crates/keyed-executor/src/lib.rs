@@ -66,6 +66,11 @@ mod time;
 #[cfg(test)]
 mod tests;
 
+/// The README's example is compiled and run like every other.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use config::{Config, ConfigError, ConfigProblem, defaults, limits};
 pub use dispatch::{Canceller, Dispatch};
 pub use error::{

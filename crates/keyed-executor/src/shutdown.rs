@@ -22,7 +22,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use crate::engine::Shut;
-use crate::executor::Shared;
+use crate::executor::{Lifetime, Shared};
 use crate::sync::{Arc, Ordering, PoisonError, fence, lock, yield_now};
 use crate::worker::{Cx, Hold, Job, Worker};
 
@@ -50,6 +50,9 @@ impl Shared {
     }
 
     fn close_as(&self, how: Shut) {
+        if self.lifetime == Lifetime::Process {
+            return;
+        }
         if self.closed.swap(true, Ordering::AcqRel) && how == Shut::Close {
             return;
         }
@@ -66,7 +69,7 @@ impl Shared {
 
     /// See the header.
     pub(crate) fn force_close(self: &Arc<Self>) {
-        if self.forced.swap(true, Ordering::AcqRel) {
+        if self.lifetime == Lifetime::Process || self.forced.swap(true, Ordering::AcqRel) {
             return;
         }
         self.close_as(Shut::Force);

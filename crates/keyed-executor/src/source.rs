@@ -215,12 +215,14 @@ where
                 }
                 return if self.ended(cx) { Round::Ended } else { Round::Dry };
             }
-            let backlog = self.engine.run_lane(cx);
+            self.engine.run_lane(cx);
             let more = self.pull(cx);
             if self.ended(cx) {
                 return Round::Ended;
             }
-            if more || backlog > 0 { Round::Busy { backlog_ns: backlog } } else { Round::Dry }
+            // After the pull: what it queued here, or what ran in place and woke itself, is ready too.
+            let backlog_ns = self.engine.backlog(self.home);
+            if more || backlog_ns > 0 { Round::Busy { backlog_ns } } else { Round::Dry }
         }
     }
 
@@ -562,24 +564,16 @@ where
             let batch = self.engine.batch as u64;
             let half = (self.engine.window / 2).max(self.engine.batch) as u64;
             let wanted = self.side(|side| {
-                let earned = side.earned as u64;
                 let outstanding = side.intake.outstanding();
-                if outstanding == 0 {
-                    None
-                } else if side.input == Input::Gone || !self.engine.is_running() {
-                    Some(Need {
-                        busy: side.came_back + outstanding,
-                        dry: side.came_back + outstanding,
-                        empty_at: None,
-                    })
-                } else if side.budget == 0 {
-                    Some(Need {
-                        busy: side.came_back + half.saturating_sub(earned).max(1),
-                        dry: side.came_back + batch.saturating_sub(earned).max(1),
-                        empty_at: None,
-                    })
-                } else {
-                    None
+                let lasts = side.input == Input::Gone || !self.engine.is_running();
+                // The end takes everything; a full window asks for what makes a batch of demand (KW-3); and keys are
+                // forgotten within one batch while the source has nothing.
+                let earned = if side.budget == 0 { side.earned as u64 } else { 0 };
+                let need = |messages: u64| side.came_back + messages.saturating_sub(earned).max(1);
+                match outstanding {
+                    0 => None,
+                    all if lasts => Some(Need { busy: need(all), dry: need(all), empty_at: None }),
+                    _ => Some(Need { busy: need(half), dry: need(batch), empty_at: None }),
                 }
             });
             let Some(need) = wanted else {

@@ -108,10 +108,13 @@ where
                     }
                     Round::Dry
                 }
-                _ => match self.run_lane(cx) {
-                    0 => Round::Dry,
-                    backlog_ns => Round::Busy { backlog_ns },
-                },
+                _ => {
+                    self.run_lane(cx);
+                    match self.backlog(cx.worker.index()) {
+                        0 => Round::Dry,
+                        backlog_ns => Round::Busy { backlog_ns },
+                    }
+                }
             }
         }
     }
@@ -124,9 +127,16 @@ where
         held > 0 || self.lanes[worker].inbox.published() != taken
     }
 
-    /// Takes what the inbox brought and runs ready mailboxes; an estimate of what is left, 0 if nothing is.
+    /// What a lane has ready, in nanoseconds as far as a message's cost is known; 0 only if nothing is.
     #[inline]
-    pub(crate) unsafe fn run_lane(&self, cx: &Cx<'_>) -> u64 {
+    pub(crate) unsafe fn backlog(&self, worker: usize) -> u64 {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.plain(worker, |plain| plain.ready as u64 * plain.cost.max(1)) }
+    }
+
+    /// Takes what the inbox brought and runs ready mailboxes.
+    #[inline]
+    pub(crate) unsafe fn run_lane(&self, cx: &Cx<'_>) {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe {
             self.take_inbox(cx);
@@ -134,7 +144,7 @@ where
             let (ready, cost, unmeasured) =
                 self.plain(worker, |plain| (plain.ready, plain.cost, plain.unmeasured));
             if ready == 0 {
-                return 0;
+                return;
             }
             let mut meter = Meter::start(cost, unmeasured, SHORT_NS);
             while !meter.is_used_up() && self.is_running() {
@@ -142,12 +152,10 @@ where
                 self.turn(cx, entry, &mut meter);
             }
             self.measured(cx, meter);
-            let (ready, cost, unshown) =
-                self.plain(worker, |plain| (plain.ready as u64, plain.cost, plain.written - plain.shown));
+            let unshown = self.plain(worker, |plain| plain.written - plain.shown);
             if unshown >= self.batch as u64 {
                 self.publish(cx, Then::Busy);
             }
-            ready * cost.max(1)
         }
     }
 
@@ -557,7 +565,9 @@ where
     pub(crate) unsafe fn lane_has_news(&self, cx: &Cx<'_>) -> bool {
         let worker = cx.worker.index();
         // SAFETY: rule 1 of seat/README.md: this function's contract.
-        let (taken, seen) = unsafe { self.plain(worker, |plain| (plain.taken, plain.seen_phase)) };
+        let (taken, seen, ready) =
+            unsafe { self.plain(worker, |plain| (plain.taken, plain.seen_phase, plain.ready)) };
+        debug_assert_eq!(ready, 0, "a worker with a ready mailbox is not dry");
         self.lanes[worker].inbox.published() != taken || self.phase() != seen
     }
 

@@ -23,6 +23,8 @@ use crate::wake::WakeStack;
 
 /// Tasks run before the lanes get their turn.
 const TASKS_A_ROUND: usize = 16;
+/// A worker that is always busy gives back what is finished at least once in so many rounds.
+const BUSY_ROUNDS: u32 = 16;
 /// Polls of an empty worker between two looks at the clock while it spins.
 const POLLS_A_LOOK: u32 = 32;
 
@@ -247,12 +249,19 @@ pub(crate) fn run(shared: &Arc<Shared>, worker: &Arc<Worker>) {
     worker.sleeper.introduce();
     worker.token.take_back();
     // A panic that gets here is a bug of this crate: everything of the user's is contained.
-    let ended = contain(|| {
+    let body = || {
         // SAFETY: rule 1 of seat/README.md: `take_back` above made this thread the occupant, and `work` keeps it so.
         let cx = unsafe { Cx::new(worker, Hold::Occupant) };
         work(shared, &cx);
-    });
-    shared.worker_ended(worker, ended.err());
+    };
+    // In a model such a bug has to end the model, not the worker.
+    let died = if cfg!(keyed_loom) {
+        body();
+        None
+    } else {
+        contain(body).err()
+    };
+    shared.worker_ended(worker, died);
     CURRENT.with(|current| *current.borrow_mut() = None);
 }
 
@@ -261,8 +270,15 @@ fn work(shared: &Shared, cx: &Cx<'_>) {
     let spin = u64::try_from(shared.config.spin.as_nanos()).unwrap_or(u64::MAX);
     // The first wait of a thread counts as infinitely long (KE-16).
     let mut last_wait = u64::MAX;
+    let mut busy_rounds = 0;
     loop {
-        if round(shared, cx) {
+        let busy = round(shared, cx);
+        busy_rounds += u32::from(busy);
+        if busy && busy_rounds < BUSY_ROUNDS {
+            continue;
+        }
+        busy_rounds = 0;
+        if settle(cx) || busy {
             continue;
         }
         let ran_dry_at = if spin > 0 { nanos() } else { 0 };
@@ -324,12 +340,15 @@ fn round(shared: &Shared, cx: &Cx<'_>) -> bool {
     if worker.backlog.load(Ordering::Relaxed) != backlog {
         worker.backlog.store(backlog, Ordering::Relaxed);
     }
-    if busy {
-        return true;
-    }
+    busy
+}
+
+/// Gives back what is finished; true if that brought new work.
+fn settle(cx: &Cx<'_>) -> bool {
+    let mut busy = false;
     for index in 0..cx.attachments() {
         if let Some(lanes) = cx.lanes(index) {
-            // SAFETY: rule 1; the dispatch stays attached, as above.
+            // SAFETY: rule 1 of seat/README.md; the dispatch stays attached, as in `round`.
             busy |= unsafe { (*lanes).settle(cx) };
         }
     }

@@ -26,7 +26,10 @@ fn none_starts(_name: String, _body: Box<dyn FnOnce() + Send>) -> io::Result<()>
 }
 
 fn executor(workers: usize, spawn: crate::executor::Spawn) -> KeyedExecutor {
-    KeyedExecutor::builder().name("faulty").workers(workers).start(spawn)
+    KeyedExecutor::builder()
+        .name("faulty")
+        .workers(workers)
+        .start_for(crate::executor::Lifetime::Handles, spawn)
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //! worker: take stack │ notified 1->0 │ poll reads data │ sleeping=1 │ fence │ look at stack │ park
 //! ```
 //! Looked for: the last wake falls between the worker's poll and its sleep. Two wakes from two threads through the
-//! production `WakeCell`, `WakeStack` and `Sleeper`; the future is ready once it saw both. Broken by hand: clearing
-//! `notified` after the poll deadlocks; clearing it with a Relaxed store loses what the second waker wrote.
+//! production `WakeCell`, `WakeStack` and `Sleeper`; the future is ready once it saw both. Broken by hand: not
+//! clearing `notified` loses the second wake and deadlocks; clearing it with a Relaxed store is a race on the link.
 
 use crate::seat::AttachId;
 use crate::sync::{Arc, AtomicU32, Ordering};
