@@ -23,12 +23,13 @@ mod waits;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
 use wow_eventsourcing::EventStore;
 use wow_message::{Command, CommandUse, EventStream, NamedAggregate};
-use wow_transport::{Exchange, MessageBus};
+use wow_runtime::{ActivityGate, Context};
+use wow_transport::{Exchange, Hold, MessageBus};
 
 use crate::error::panic_text;
 use crate::kind::{DispatchKind, Handled, Screening};
@@ -52,6 +53,7 @@ pub struct CommandKind {
     events: Option<Arc<dyn MessageBus<EventStream>>>,
     on_error: CommandErrorHandler,
     waits: Arc<Waits>,
+    activities: OnceLock<ActivityGate>,
 }
 
 impl CommandKind {
@@ -64,6 +66,7 @@ impl CommandKind {
             events: None,
             on_error: Arc::new(log_failure),
             waits: Arc::default(),
+            activities: OnceLock::new(),
         }
     }
 
@@ -109,13 +112,15 @@ impl CommandKind {
         }
     }
 
+    /// Publishes with an activity that lasts until every receiver of this process took the stream, so that a stop does not
+    /// overtake it. Once admission is closed there is none, and the receivers take nothing any more.
     async fn publish(&self, stream: EventStream) -> Result<(), CommandFailure> {
-        match &self.events {
-            Some(events) => {
-                events.send(stream).await.map_err(|failed| CommandFailure::Publish(failed.into_parts().0))
-            }
-            None => Ok(()),
-        }
+        let Some(events) = &self.events else { return Ok(()) };
+        let sending = match self.activities.get().and_then(ActivityGate::try_acquire) {
+            Some(activity) => events.send_held(stream, Hold::new(activity)),
+            None => events.send(stream),
+        };
+        sending.await.map_err(|failed| CommandFailure::Publish(failed.into_parts().0))
     }
 }
 
@@ -135,6 +140,11 @@ impl DispatchKind for CommandKind {
             CommandUse::Handled => Screening::Admit,
             CommandUse::Void => Screening::Skip,
         }
+    }
+
+    fn prepared(&self, context: &Context) {
+        // The first runtime stays: a dispatcher is prepared once.
+        let _known = self.activities.set(context.activities().clone());
     }
 
     fn attach(&self, message: &Command) -> Waiting {

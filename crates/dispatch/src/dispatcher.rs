@@ -129,6 +129,7 @@ impl<K: DispatchKind> Component for Dispatcher<K> {
 
     async fn prepare(&self, context: Context) -> Result<(), ComponentError> {
         self.advance(Phase::New, Phase::Preparing)?;
+        self.kind.prepared(&context);
         for subscription in self.subscriptions()? {
             let child = Child::subscribe(self.bus.as_ref(), subscription, context.clone())?;
             let stopped = {

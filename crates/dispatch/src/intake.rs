@@ -54,6 +54,8 @@ impl<K: DispatchKind> Intake<K> {
         if let Some(ticket) = exchange.take_ticket() {
             ticket.confirm();
         }
+        // From here on the activity answers for the message, not its sender.
+        drop(exchange.take_hold());
         let attached = self.kind.attach(exchange.message());
         Some(Ok(Admitted::new(key, exchange, attached, activity, Arc::clone(&self.counters))))
     }

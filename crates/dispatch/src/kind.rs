@@ -8,7 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use wow_message::{AggregateKey, Message, NamedAggregate};
-use wow_runtime::ComponentError;
+use wow_runtime::{ComponentError, Context};
 use wow_transport::Exchange;
 
 /// What one kind of dispatcher does with its messages.
@@ -34,6 +34,11 @@ pub trait DispatchKind: Send + Sync + 'static {
     fn screen(&self, message: &Self::Message) -> Screening {
         let _ = message;
         Screening::Admit
+    }
+
+    /// Told, when the dispatcher is prepared, in which runtime it lives.
+    fn prepared(&self, context: &Context) {
+        let _ = context;
     }
 
     /// What goes along with the message from its admission on.

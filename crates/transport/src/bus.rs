@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use wow_message::{Answer, Message, NamedAggregate};
 
 use crate::error::{CloseError, SendError, SubscribeError};
+use crate::exchange::Hold;
 use crate::receiver::Receiver;
 use crate::subscription::Subscription;
 
@@ -27,6 +28,26 @@ pub trait MessageBus<M: Message>: Send + Sync + 'static {
     /// # Cancel safety
     /// Dropping the answer before it resolved leaves open whether the message was sent; the in-memory bus did not send it.
     fn send(&self, message: M) -> Sending<M>;
+
+    /// Sends as [`send`](MessageBus::send) does, and keeps the hold for as long as the message is on its way inside this
+    /// process: until every receiver here took it and released it ([`Exchange::take_hold`](crate::Exchange::take_hold)), or dropped it. A transport that
+    /// hands the message to a broker keeps the hold until the broker has it.
+    ///
+    /// # Errors
+    /// As for [`send`](MessageBus::send); the hold has ended then.
+    fn send_held(&self, message: M, hold: Hold) -> Sending<M> {
+        match self.send(message).into_ready() {
+            Ok(sent) => {
+                drop(hold);
+                Answer::ready(sent)
+            }
+            Err(waiting) => Answer::when(async move {
+                let sent = waiting.await;
+                drop(hold);
+                sent
+            }),
+        }
+    }
 
     /// A receiver of the messages of some aggregate types. Subscribed when its messages are taken, not yet here.
     ///

@@ -19,13 +19,14 @@
 use std::fmt::Debug;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_core::Stream;
 use wow_message::{AggregateId, Message, MessageId, NamedAggregate, TopicKind};
 
 use crate::bus::MessageBus;
 use crate::error::SubscribeError;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Hold};
 use crate::receiver::{Messages, Receiver};
 use crate::subscription::{Ownership, Subscription};
 
@@ -65,6 +66,7 @@ where
             TopicKind::EventStream | TopicKind::State => self.every_group_gets_every_message().await,
         }
         self.messages_wait_until_they_are_asked_for().await;
+        self.a_hold_ends_when_the_message_is_taken_at_the_latest().await;
         self.a_closed_bus_ends_its_receivers().await;
     }
 
@@ -185,6 +187,17 @@ where
         receiver.open_processing().expect("opens");
         let exchange = next(&mut messages).await.expect("the early message");
         assert!(exchange.message().id() == early, "what arrives before processing opens is kept");
+    }
+
+    /// A hold does not outlive the exchange of its message.
+    pub async fn a_hold_ends_when_the_message_is_taken_at_the_latest(&self) {
+        let (bus, aggregate) = ((self.make)(), fresh_aggregate());
+        let (_receiver, mut messages) = subscribed(&bus, &aggregate, "hold").await;
+        let kept = Arc::new(());
+        let message = (self.sample)(AggregateId::new(aggregate, "1"));
+        bus.send_held(message, Hold::new(Arc::clone(&kept))).await.expect("an open bus takes the message");
+        drop(next(&mut messages).await.expect("the message"));
+        assert!(Arc::strong_count(&kept) == 1, "a hold ends with the exchange at the latest");
     }
 
     /// Closing the bus ends the streams after what they hold.

@@ -1,9 +1,11 @@
-//! `Exchange`: a received message with its ticket and its acknowledgement, each of which is used at most once.
+//! `Exchange`: a received message with its ticket, its acknowledgement and its hold, each of which is used at most once.
 //!
 //! Invariant: a ticket ends confirmed or rejected, exactly once; dropping it rejects. An acknowledgement that is not used is
-//! dropped unused, which leaves the message to the transport.
+//! dropped unused, which leaves the message to the transport. A hold ends with the exchange at the latest.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 /// A message on its way through a dispatcher.
 #[derive(Debug)]
@@ -11,12 +13,13 @@ pub struct Exchange<M> {
     message: M,
     ticket: Option<Ticket>,
     acknowledgement: Option<Acknowledgement>,
+    hold: Option<Hold>,
 }
 
 impl<M> Exchange<M> {
     /// A message that needs no receipt and no acknowledgement.
     pub fn new(message: M) -> Self {
-        Self { message, ticket: None, acknowledgement: None }
+        Self { message, ticket: None, acknowledgement: None, hold: None }
     }
 
     /// With a ticket, which the receiver confirms or rejects.
@@ -31,6 +34,18 @@ impl<M> Exchange<M> {
     pub fn with_acknowledgement(mut self, acknowledgement: Acknowledgement) -> Self {
         self.acknowledgement = Some(acknowledgement);
         self
+    }
+
+    /// With a hold, if there is one, which the receiver releases once it answers for the message itself.
+    #[must_use]
+    pub fn with_hold(mut self, hold: Option<Hold>) -> Self {
+        self.hold = hold;
+        self
+    }
+
+    /// Takes the hold, if there is one that was not taken yet; the receiver now answers for the message itself.
+    pub fn take_hold(&mut self) -> Option<Hold> {
+        self.hold.take()
     }
 
     /// The message.
@@ -53,6 +68,36 @@ impl<M> Exchange<M> {
     /// The message alone; a ticket not taken is rejected, an acknowledgement not given is not given.
     pub fn into_message(self) -> M {
         self.message
+    }
+}
+
+/// What a sender keeps up for as long as its message is on its way inside this process; it ends when the last copy is dropped.
+///
+/// ```
+/// use std::sync::Arc;
+/// use wow_transport::Hold;
+///
+/// let kept_up = Arc::new("an activity of the sender's runtime");
+/// let hold = Hold::new(Arc::clone(&kept_up));
+/// assert_eq!(Arc::strong_count(&kept_up), 2);
+/// drop(hold);
+/// assert_eq!(Arc::strong_count(&kept_up), 1);
+/// ```
+#[derive(Clone)]
+pub struct Hold {
+    _kept: Arc<dyn Any + Send + Sync>,
+}
+
+impl Hold {
+    /// Keeps `kept` until the last copy of the hold is dropped.
+    pub fn new(kept: impl Any + Send + Sync) -> Self {
+        Self { _kept: Arc::new(kept) }
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hold")
     }
 }
 

@@ -15,6 +15,9 @@
 //! **Acknowledged.** [`Exchange::acknowledge`] tells the transport that the message need not come again. At most once; an
 //! exchange dropped without it stays unacknowledged, and a durable transport delivers it again.
 //!
+//! **Held.** [`MessageBus::send_held`] keeps a [`Hold`] of the sender for as long as the message is on its way inside this
+//! process: a runtime that stops knows by it that a message is under way although nobody handles it yet.
+//!
 //! **Ended.** [`close_processing`](Receiver::close_processing) revokes the gate for ever;
 //! [`suspend_durable_intake`](Receiver::suspend_durable_intake) stops a broker's receiver from fetching more, without
 //! cancelling what it fetched. All gates are prompt and idempotent. Dropping the messages ends the subscription.
@@ -57,7 +60,7 @@ pub use bus::{Admission, HandOff, LocalBus, MessageBus, Sending};
 pub use error::{
     AlreadySubscribed, BlankGroup, CloseError, ReceiveError, SendError, SendRefusal, SubscribeError,
 };
-pub use exchange::{Acknowledgement, Exchange, Receipt, Ticket};
+pub use exchange::{Acknowledgement, Exchange, Hold, Receipt, Ticket};
 pub use memory::{Capacity, DEFAULT_CAPACITY, MemoryBus};
 pub use no_op::NoOpBus;
 pub use readiness::{Readiness, ReadySignal};

@@ -23,6 +23,7 @@ use wow_message::{Answer, Message, NamedAggregate};
 
 use crate::bus::{HandOff, LocalBus, MessageBus, Sending};
 use crate::error::{CloseError, SendError, SendRefusal, SubscribeError};
+use crate::exchange::Hold;
 use crate::memory::inbox::Inbox;
 use crate::memory::registration::Registration;
 use crate::memory::route::{Emission, Route};
@@ -109,17 +110,12 @@ impl<M: Message> MemoryBus<M> {
 }
 
 impl<M: Message> MessageBus<M> for MemoryBus<M> {
-    fn send(&self, mut message: M) -> Sending<M> {
-        message.make_read_only();
-        match self.shared.emit(message) {
-            Attempt::Done(result) => Answer::ready(result),
-            Attempt::Full(message, inbox) => Answer::when(WaitingSend {
-                shared: Arc::clone(&self.shared),
-                message: Some(message),
-                inbox,
-                waiter: None,
-            }),
-        }
+    fn send(&self, message: M) -> Sending<M> {
+        self.shared.send(message, None)
+    }
+
+    fn send_held(&self, message: M, hold: Hold) -> Sending<M> {
+        self.shared.send(message, Some(hold))
     }
 
     fn receiver(&self, subscription: Subscription) -> Result<Receiver<M>, SubscribeError> {
@@ -173,13 +169,27 @@ enum Attempt<M> {
 }
 
 impl<M: Message> Shared<M> {
-    fn emit(&self, mut message: M) -> Attempt<M> {
+    fn send(self: &Arc<Self>, mut message: M, hold: Option<Hold>) -> Sending<M> {
+        message.make_read_only();
+        match self.emit(message, hold.as_ref()) {
+            Attempt::Done(result) => Answer::ready(result),
+            Attempt::Full(message, inbox) => Answer::when(WaitingSend {
+                shared: Arc::clone(self),
+                message: Some(message),
+                hold,
+                inbox,
+                waiter: None,
+            }),
+        }
+    }
+
+    fn emit(&self, mut message: M, hold: Option<&Hold>) -> Attempt<M> {
         loop {
             let Some(route) = self.route(message.aggregate_id().named()) else {
                 return Attempt::Done(Err(SendError::new(SendRefusal::Closed, message)));
             };
             let id = message.id();
-            match route.emit(message) {
+            match route.emit(message, hold) {
                 Emission::Sent { n_receivers } => {
                     if n_receivers == 0 {
                         self.n_unobserved.fetch_add(1, Ordering::Relaxed);
@@ -239,6 +249,7 @@ impl<M: Message> Shared<M> {
 struct WaitingSend<M: Message> {
     shared: Arc<Shared<M>>,
     message: Option<M>,
+    hold: Option<Hold>,
     inbox: Arc<Inbox<M>>,
     waiter: Option<u64>,
 }
@@ -256,8 +267,9 @@ impl<M: Message> Future for WaitingSend<M> {
                 return Poll::Pending;
             }
             let message = self.message.take().expect("a send is not polled after it resolved");
-            match self.shared.emit(message) {
+            match self.shared.emit(message, self.hold.as_ref()) {
                 Attempt::Done(result) => {
+                    self.hold = None;
                     if let Some(waiter) = self.waiter.take() {
                         self.inbox.stop_waiting(waiter);
                     }

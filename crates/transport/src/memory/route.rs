@@ -14,7 +14,7 @@ use wow_message::{Message, NamedAggregate, TopicKind};
 
 use crate::bus::{Admission, AdmissionCell};
 use crate::error::SubscribeError;
-use crate::exchange::{Exchange, Receipt, Ticket};
+use crate::exchange::{Exchange, Hold, Receipt, Ticket};
 use crate::memory::inbox::{Inbox, Pushed};
 use crate::subscription::Ownership;
 
@@ -160,7 +160,7 @@ impl<M: Message> Route<M> {
     }
 
     /// Puts the message, which is read-only, into the queue of every subscribed receiver, or of none.
-    pub(super) fn emit(&self, message: M) -> Emission<M> {
+    pub(super) fn emit(&self, message: M, hold: Option<&Hold>) -> Emission<M> {
         self.locked(|state, after| {
             if state.life == Life::Closed {
                 return Emission::Closed(message);
@@ -171,14 +171,18 @@ impl<M: Message> Route<M> {
                     after.orphan = Some(Exchange::new(message));
                     Emission::Sent { n_receivers: 0 }
                 }
-                (Some(only), None) => match only.inbox.push(Exchange::new(message)) {
-                    Ok(pushed) => {
-                        after.note(pushed);
-                        Emission::Sent { n_receivers: 1 }
+                (Some(only), None) => {
+                    match only.inbox.push(Exchange::new(message).with_hold(hold.cloned())) {
+                        Ok(pushed) => {
+                            after.note(pushed);
+                            Emission::Sent { n_receivers: 1 }
+                        }
+                        Err(exchange) => Emission::Full(exchange.into_message(), Arc::clone(&only.inbox)),
                     }
-                    Err(exchange) => Emission::Full(exchange.into_message(), Arc::clone(&only.inbox)),
-                },
-                (Some(_), Some(_)) => state.emit_to_all(message, after, |_, message| Exchange::new(message)),
+                }
+                (Some(_), Some(_)) => state.emit_to_all(message, after, |_, message| {
+                    Exchange::new(message).with_hold(hold.cloned())
+                }),
             }
         })
     }

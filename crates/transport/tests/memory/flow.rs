@@ -8,7 +8,7 @@ use crate::support::{account, event, event_of, in_time, next, number, subscribe}
 use futures_util::{FutureExt, StreamExt};
 use wow_message::{EventStream, NamedAggregate};
 use wow_transport::{
-    Capacity, LocalBus, MemoryBus, MessageBus, Ownership, SendRefusal, SubscribeError, Subscription,
+    Capacity, Hold, LocalBus, MemoryBus, MessageBus, Ownership, SendRefusal, SubscribeError, Subscription,
 };
 
 #[tokio::test]
@@ -153,6 +153,35 @@ async fn a_second_consumer_of_commands_subscribes_to_nothing_at_all() {
     assert!(matches!(refused, SubscribeError::AlreadyConsumed(aggregate) if aggregate == account()));
     assert!(in_time(second.ready()).await.is_err(), "it will never be ready");
     assert_eq!(bus.subscriber_count(customer), 0, "not half subscribed");
+}
+
+#[tokio::test]
+async fn a_hold_lasts_until_every_receiver_released_or_dropped_the_message() {
+    let bus = MemoryBus::new(Capacity::Bounded(1));
+    let (_a, mut of_a) = subscribe(&bus, Ownership::Runtime);
+    let (_b, mut of_b) = subscribe(&bus, Ownership::Observer);
+    let kept = Arc::new(());
+    let held = || Arc::strong_count(&kept) > 1;
+    bus.send_held(event(1), Hold::new(kept.clone())).await.expect("room");
+    assert!(held(), "nobody has taken the message");
+    let mut exchange = next(&mut of_a).await;
+    drop(exchange.take_hold());
+    assert!(held(), "the other has not");
+    drop(next(&mut of_b).await);
+    assert!(!held());
+
+    bus.send(event(2)).await.expect("room");
+    let waiting = bus.send_held(event(3), Hold::new(kept.clone()));
+    assert!(held(), "a send that waits holds");
+    drop(waiting);
+    assert!(!held());
+
+    drop((next(&mut of_a).await, next(&mut of_b).await));
+    bus.send_held(event(4), Hold::new(kept.clone())).await.expect("room");
+    drop((of_a, of_b));
+    assert!(!held(), "a message that is dropped with its receivers is not held");
+    bus.send_held(event(5), Hold::new(kept.clone())).await.expect("taken");
+    assert!(!held(), "nor is one that nobody gets");
 }
 
 #[tokio::test]
