@@ -1,0 +1,58 @@
+//! An interrupt finishes what was read and reports it.
+
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+
+use crate::common::{HEADER, finish, program, text};
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status();
+    assert!(status.expect("kill runs").success());
+}
+
+/// Sends rows until the program must have taken many of them, and leaves its input open.
+fn started() -> (Child, std::process::ChildStdin) {
+    let mut child =
+        program().args(["--json", "--input", "-"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let mut table = format!("{HEADER}\n");
+    for flight in 0..40_000 {
+        let tail = if flight % 100 == 0 { "NA".to_owned() } else { format!("N{}", flight % 97) };
+        table.push_str(&format!(
+            "2013,1,1,517,515,2,830,11,UA,{flight},{tail},EWR,IAH,227,1400,2013-01-01T10:00:00Z\n"
+        ));
+    }
+    // What fits between this pipe and the rows' counting is a small part of it, so once it is written rows are counted,
+    // and the listener for interrupts, which is there before the first row is read, is there too.
+    stdin.write_all(table.as_bytes()).expect("the program reads");
+    (child, stdin)
+}
+
+#[test]
+fn an_interrupt_drains_and_reports() {
+    for name in ["INT", "TERM"] {
+        let (child, stdin) = started();
+        signal(&child, name);
+        let output = finish(child);
+        drop(stdin);
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+        let json: serde_json::Value = serde_json::from_str(&text(&output.stdout)).expect("one JSON object");
+        let number = |key: &str| json[key].as_u64().unwrap_or_else(|| panic!("{key} in {json}"));
+        assert_eq!(json["interrupted"], true);
+        assert!(number("rows") > 10_000, "{json}");
+        assert_eq!(number("rows"), number("handled") + number("rejected"));
+        assert_eq!(number("events"), number("handled"));
+        assert_eq!(number("order_violations"), 0);
+        assert!(number("rejected") > 0);
+    }
+}
+
+#[test]
+fn rows_of_a_slow_pipe_are_handled_as_they_come() {
+    let (child, stdin) = started();
+    drop(stdin);
+    let output = finish(child);
+    let json = crate::common::json_of(&output);
+    assert_eq!((&json["rows"], &json["rejected"]), (&40_000.into(), &400.into()));
+    assert!(json.get("interrupted").is_none());
+}
