@@ -18,7 +18,7 @@ use crate::intake::{Intake, Place};
 use crate::lane::{Item, Lane, Plain};
 use crate::mailbox::{Mailbox, NONE};
 use crate::options::{OnFailure, Options};
-use crate::placement::LaneView;
+use crate::placement::{Doing, LaneView};
 use crate::seat::AttachId;
 use crate::sleep::Notified;
 use crate::sync::{Arc, AtomicU8, AtomicU64, HashSeed, Mutex, Ordering, UnsafeCell, lock};
@@ -257,6 +257,7 @@ where
         LaneView {
             queued: pushed.saturating_sub(lane.taken.load(Ordering::Relaxed)),
             cost: lane.cost.load(Ordering::Relaxed),
+            worker: Doing::Anything,
         }
     }
 

@@ -26,6 +26,17 @@ pub(crate) struct LaneView {
     pub(crate) queued: u64,
     /// Measured cost of a message in nanoseconds, 0 if unknown.
     pub(crate) cost: u64,
+    /// What its worker is doing meanwhile.
+    pub(crate) worker: Doing,
+}
+
+/// What a worker does while an intake looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// Whatever it does: it may be inside its first handler, so an unknown cost counts as long.
+    Anything,
+    /// It is the one that looks, between two handlers: with nothing queued there is nothing to wait for.
+    Looking,
 }
 
 /// The piece of user code that a worker was seen in, and since when.
@@ -79,8 +90,12 @@ impl Placement {
             if !worker.is_running() || worker.sleeper().sleeps() {
                 continue;
             }
-            let LaneView { queued, cost } = view(index);
-            let wait = worker.expected_wait(queued, cost).saturating_add(self.stuck_for(index, worker));
+            let LaneView { queued, cost, worker: doing } = view(index);
+            let wait = if doing == Doing::Looking && queued == 0 {
+                0
+            } else {
+                worker.expected_wait(queued, cost).saturating_add(self.stuck_for(index, worker))
+            };
             if wait <= SHORT_NS {
                 self.current = index;
                 self.left = (SHORT_NS - wait).checked_div(cost).unwrap_or(0).min(KEYS_A_LOOK);

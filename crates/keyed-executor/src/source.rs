@@ -26,7 +26,7 @@ use crate::intake::{Intake, Place};
 use crate::lane::Item;
 use crate::mailbox::Mailbox;
 use crate::mailbox::state::Event;
-use crate::placement::LaneView;
+use crate::placement::{Doing, LaneView};
 use crate::seat::AttachId;
 use crate::sync::{Arc, AtomicBool, Ordering, UnsafeCell, Weak};
 use crate::turn::{Meter, Ran};
@@ -301,7 +301,7 @@ where
             self.side(|side| side.cell.as_ref().expect("the home runs only while it is attached").borrowed())
         };
         cx.user(|| {
-            // SAFETY: the source's cell lives as long as this core.
+            // SAFETY: rule 8 of seat/README.md: the home keeps the source's cell as long as this core lives.
             let (polled, woken) = unsafe {
                 polling(cell, |waker| {
                     self.source.with_mut(|source| {
@@ -375,7 +375,8 @@ where
         unsafe {
             let here = self.engine.plain(self.home, |plain| LaneView {
                 queued: plain.ready as u64,
-                cost: if plain.ready == 0 { plain.cost.max(1) } else { plain.cost },
+                cost: plain.cost,
+                worker: Doing::Looking,
             });
             self.side(|side| {
                 let Intake { placement, pushed, .. } = &mut side.intake;

@@ -443,7 +443,7 @@ where
                 if plain.residents.len() <= entry as usize {
                     plain.residents.resize_with(entry as usize + 1, Resident::default);
                 }
-                let cell = WakeCell::new(std::sync::Arc::clone(cx.worker), attached, entry);
+                let cell = WakeCell::new(crate::sync::Arc::clone(cx.worker), attached, entry);
                 plain.residents[entry as usize].cell.insert(cell).borrowed()
             })
         }
@@ -500,7 +500,7 @@ where
             // SAFETY: rule 3 of seat/README.md: the future is in its place, it is never moved out of it, and this
             // thread is the one that polls it.
             let future = unsafe { Pin::new_unchecked((*place).assume_init_mut()) };
-            // SAFETY: the lane keeps the cell as long as the engine lives.
+            // SAFETY: rule 8 of seat/README.md: the lane keeps the cell as long as the engine lives.
             unsafe { polling(cell, |waker| future.poll(&mut Context::from_waker(waker))) }
         })
     }
@@ -532,7 +532,7 @@ where
     /// Rule 3 of seat/README.md: it is in its place and is not being polled.
     unsafe fn drop_future(&self, cx: &Cx<'_>, entry: u32) {
         let dropped = cx.user(|| {
-            // SAFETY: this function's contract.
+            // SAFETY: rule 3 of seat/README.md: this function's contract.
             self.places[entry as usize].future.with_mut(|place| unsafe { (*place).assume_init_drop() });
         });
         if let Err(panic) = dropped {

@@ -116,7 +116,7 @@ pub(crate) unsafe fn polling<R>(cell: CellRef, poll: impl FnOnce(&Waker) -> R) -
 
 /// An owned waker of a cell.
 pub(crate) fn waker(cell: &Arc<WakeCell>) -> Waker {
-    // SAFETY: the count taken by `into_raw` is the waker's, given back by its drop or its wake.
+    // SAFETY: contract of `RawWaker`: the count taken by `into_raw` is the waker's, given back by its drop or wake.
     unsafe { Waker::from_raw(raw(Arc::into_raw(Arc::clone(cell)))) }
 }
 

@@ -21,6 +21,10 @@ fn first_fails(name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     spawn_named(name, body)
 }
 
+fn all_start(name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    spawn_named(name, body)
+}
+
 fn none_starts(_name: String, _body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::WouldBlock, "no thread left"))
 }
@@ -97,7 +101,7 @@ impl crate::engine::Lanes for Bug {
 
 #[test]
 fn a_worker_that_dies_rejects_its_tasks_and_its_keys_go_to_the_others() {
-    let executor = executor(2, |name, body| spawn_named(name, body));
+    let executor = executor(2, all_start);
     let (sender, receiver) = mpsc::channel();
     let answers = sender.clone();
     let keyspace = executor.keyspace(move |n: u32| {

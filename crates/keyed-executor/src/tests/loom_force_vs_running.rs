@@ -5,8 +5,10 @@
 //! closer: forced │ stop │ borrow seat │ drop inbox, mailboxes, futures │ give back
 //! worker: take inbox │ lend │ handler │ take back │ next │ park
 //! ```
-//! Looked for: a message that both threads take off the lane, a handler started after the flush, a permit lost. Broken
-//! by hand: taking the seat without the token (discarding directly) is reported as a race on the lane's plain data.
+//! Looked for: a message that both threads take off the lane, a handler started after the flush, a permit lost.
+//! Broken by hand: taking the seat without the token (discarding directly) is reported as a race on the lane's plain data.
+//!
+//! Searched: preemption bound 1 in the fast set: about 21,000 executions, 4 s.
 
 use crate::sync::{Arc, AtomicU32, Ordering};
 

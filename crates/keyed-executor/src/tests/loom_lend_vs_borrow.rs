@@ -7,6 +7,8 @@
 //! Looked for: two threads inside the seat at once (loom's cell reports it), a borrower that takes a lend it did not
 //! see, and an occupant that waits for ever. The production `Token`. Broken by hand: lending with Relaxed, borrowing
 //! with a look and a store instead of the CAS, and giving back with Relaxed are each reported as a race on the cell.
+//!
+//! Searched: preemption bound 2: 1,286 executions, below 1 s.
 
 use crate::seat::token::Token;
 use crate::sync::{Arc, UnsafeCell};

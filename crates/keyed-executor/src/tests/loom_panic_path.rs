@@ -6,6 +6,8 @@
 //! ```
 //! Looked for: a mailbox left running or a permit lost on the unwinding path. Broken by hand: returning from `turn` on
 //! a panic without the completion leaves `drained` waiting, which loom reports as a deadlock.
+//!
+//! Searched: preemption bound 2: about 33,000 executions, 6 s.
 
 #[test]
 fn loom_panic_path() {

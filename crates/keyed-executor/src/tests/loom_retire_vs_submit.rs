@@ -7,6 +7,8 @@
 //! Looked for: a message pushed to an entry that was forgotten, or a key forgotten with a message behind it. Window
 //! two, so every submission takes completions back. Broken by hand: giving a slot back without counting `outstanding`
 //! makes the directory forget a live key, which its assertion reports.
+//!
+//! Searched: preemption bound 2: about 96,000 executions, 15 s.
 
 use crate::sync::{Arc, AtomicU32, Ordering};
 

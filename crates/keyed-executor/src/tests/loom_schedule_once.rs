@@ -6,6 +6,8 @@
 //! Looked for: a mailbox queued twice or not at all while messages arrive between its turns. The whole production
 //! `submit` door. Broken by hand: an `enqueue` that does not queue an idle mailbox deadlocks; one that queues a ready
 //! one again panics in the mailbox table.
+//!
+//! Searched: preemption bound 1 in the fast set: about 12,000 executions, 4 s.
 
 use crate::sync::{Arc, Mutex, lock};
 

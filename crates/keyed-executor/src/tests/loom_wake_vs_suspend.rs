@@ -7,6 +7,8 @@
 //! Looked for: the last wake falls between the worker's poll and its sleep. Two wakes from two threads through the
 //! production `WakeCell`, `WakeStack` and `Sleeper`; the future is ready once it saw both. Broken by hand: not
 //! clearing `notified` loses the second wake and deadlocks; clearing it with a Relaxed store is a race on the link.
+//!
+//! Searched: preemption bound 2: 486 executions, below 1 s.
 
 use crate::seat::AttachId;
 use crate::sync::{Arc, AtomicU32, Ordering};

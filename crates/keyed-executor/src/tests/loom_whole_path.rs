@@ -6,6 +6,8 @@
 //! Looked for: whatever the single-race models cannot see because it needs two protocols at once: a wake that falls
 //! into the sleep which a submission ends, a retirement behind a resumed message. Broken by hand: leaving the resident
 //! marked as waiting after its wake makes the mailbox table panic.
+//!
+//! Searched: preemption bound 2: about 67,000 executions, 9 s.
 
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
