@@ -22,6 +22,8 @@ pub(crate) struct Child<K: DispatchKind> {
     receiver: Arc<dyn ReceiverControl>,
     source: Arc<Source<K::Message>>,
     context: Context,
+    /// Shared by the children of one dispatcher: the failure of one keeps the others from starting.
+    failed: Arc<AtomicBool>,
     revoked: AtomicBool,
     run: Mutex<Run>,
 }
@@ -39,11 +41,12 @@ impl<K: DispatchKind> Child<K> {
         bus: &dyn MessageBus<K::Message>,
         subscription: Subscription,
         context: Context,
+        failed: Arc<AtomicBool>,
     ) -> Result<Arc<Self>, PrepareError> {
         let mut receiver = bus.receiver(subscription)?;
         let source = Arc::new(Source::new(receiver.messages()?, context.clone()));
         let (revoked, run) = (AtomicBool::new(false), Mutex::new(Run::NotStarted));
-        Ok(Arc::new(Self { receiver: receiver.control(), source, context, revoked, run }))
+        Ok(Arc::new(Self { receiver: receiver.control(), source, context, failed, revoked, run }))
     }
 
     pub(crate) async fn ready(&self) -> Result<(), PrepareError> {
@@ -136,6 +139,8 @@ impl<K: DispatchKind> Child<K> {
         };
         let failure = failure.or(self.revoke().err().map(DispatchFailure::Gate));
         if let Some(failure) = failure {
+            // Release: pairs with the Acquire in Dispatcher::may_go_on, before the runtime hears of it.
+            self.failed.store(true, Ordering::Release);
             self.context.report_failure(failure);
         }
     }

@@ -6,6 +6,7 @@
 //! its messages mean; that is the [`DispatchKind`].
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wow_message::{Name, NamedAggregate};
@@ -25,6 +26,7 @@ pub struct Dispatcher<K: DispatchKind> {
     kind: Arc<K>,
     bus: Arc<dyn MessageBus<K::Message>>,
     counters: Arc<Counters>,
+    failed: Arc<AtomicBool>,
     state: Mutex<State<K>>,
 }
 
@@ -47,7 +49,14 @@ impl<K: DispatchKind> Dispatcher<K> {
     /// A dispatcher that receives from `bus` as the group `name`, conventionally `<context>.<Kind>`.
     pub fn new(name: impl Into<Name>, kind: K, bus: Arc<dyn MessageBus<K::Message>>) -> Self {
         let state = Mutex::new(State { phase: Phase::New, children: Vec::new() });
-        Self { name: name.into(), kind: Arc::new(kind), bus, counters: Arc::default(), state }
+        Self {
+            name: name.into(),
+            kind: Arc::new(kind),
+            bus,
+            counters: Arc::default(),
+            failed: Arc::default(),
+            state,
+        }
     }
 
     /// The kind it was made with.
@@ -101,6 +110,12 @@ impl<K: DispatchKind> Dispatcher<K> {
         first
     }
 
+    /// Looked at before each step of a start: a child that failed has told the runtime, and a force may come at any time.
+    fn may_go_on(&self) -> bool {
+        // Acquire: pairs with the Release in Child::ended.
+        !self.failed.load(Ordering::Acquire) && self.state().phase == Phase::Running
+    }
+
     fn state(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +146,8 @@ impl<K: DispatchKind> Component for Dispatcher<K> {
         self.advance(Phase::New, Phase::Preparing)?;
         self.kind.prepared(&context);
         for subscription in self.subscriptions()? {
-            let child = Child::subscribe(self.bus.as_ref(), subscription, context.clone())?;
+            let child =
+                Child::subscribe(self.bus.as_ref(), subscription, context.clone(), Arc::clone(&self.failed))?;
             let stopped = {
                 let mut state = self.state();
                 let stopped = state.phase != Phase::Preparing;
@@ -165,15 +181,14 @@ impl<K: DispatchKind> Component for Dispatcher<K> {
         if children.is_empty() {
             tracing::warn!(dispatcher = %self.name, "no aggregates: nothing is dispatched");
         }
-        // A child that failed while it started ends the others, and a force may come at any time: look before each step.
         for child in &children {
-            if self.state().phase != Phase::Running {
+            if !self.may_go_on() {
                 return Ok(());
             }
             child.start(&self.kind, &self.counters);
         }
         for child in &children {
-            if self.state().phase != Phase::Running {
+            if !self.may_go_on() {
                 return Ok(());
             }
             child.open().map_err(StartError::Gate)?;

@@ -7,7 +7,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use futures_core::Stream;
 use wow_dispatch::Handled;
-use wow_message::{AggregateId, Command};
+use wow_message::Command;
 use wow_runtime::{Component, ComponentError, Context, Ending, StartError, StopContext, async_trait};
 use wow_testkit::{Counter, Latch, eventually, finish};
 use wow_transport::{Capacity, Exchange, MemoryBus, MessageBus, Messages, Ownership, ReceiveError};
@@ -323,6 +323,61 @@ fn a_receiver_that_does_not_open_fails_the_start_and_the_next_is_not_opened() {
 }
 
 #[test]
+fn a_child_that_fails_while_the_dispatcher_starts_keeps_the_next_from_being_opened() {
+    let (mut first, feed) = ReceiverScript::<Command>::fed();
+    feed.push(Err(transport_failure("the broker is gone")));
+    let gate = Arc::new(std::sync::Mutex::new(None::<wow_runtime::ActivityGate>));
+    first.open = Box::new({
+        let gate = gate.clone();
+        move || {
+            // The start goes on only after the first child has reported its failure.
+            eventually("the failure is reported", || {
+                gate.lock().expect("not poisoned").as_ref().is_some_and(wow_runtime::ActivityGate::is_closed)
+            });
+            Ok(())
+        }
+    });
+    let (second, _b) = ReceiverScript::<Command>::fed();
+    let bus = ScriptedBus::of([first, second]);
+    let types = [named("a", "thing"), named("b", "thing")];
+    let dispatcher = Doing::new(types, |_| async { Handled::Succeeded }).on(bus.clone());
+    let runtime = runtime_of([dispatcher as Arc<dyn Component>]);
+    *gate.lock().expect("not poisoned") = Some(runtime.activities().clone());
+    let failed = finish(runtime.start()).expect_err("the start fails");
+    assert!(failed.to_string().contains("the broker is gone"), "{failed}");
+    assert_eq!(bus.steps.count("open 1"), 0, "the second receiver is not opened");
+    assert_eq!((bus.steps.count("close 0"), bus.steps.count("close 1")), (1, 1), "both are rolled back");
+}
+
+#[test]
+fn a_force_of_the_dispatcher_alone_drops_its_messages_while_the_executor_goes_on() {
+    let (script, feed) = ReceiverScript::<Command>::fed();
+    let never = Latch::new();
+    let dispatcher = Doing::new([named("test", "thing")], {
+        let never = never.clone();
+        move |_| {
+            let never = never.clone();
+            async move {
+                never.released().await;
+                Handled::Succeeded
+            }
+        }
+    })
+    .on(ScriptedBus::of([script]));
+    let runtime = runtime_of([dispatcher.clone() as Arc<dyn Component>]);
+    finish(runtime.start()).expect("starts");
+    for n in 0..10 {
+        feed.push(Ok(Exchange::new(numbered(id("1"), n))));
+    }
+    eventually("all are admitted", || dispatcher.work().expect("a ledger").accepted == 10);
+    dispatcher.force_stop().expect("forces");
+    dispatcher.force_stop().expect("repeatable");
+    eventually("every message is dropped", || dispatcher.work().expect("a ledger").discarded == 10);
+    eventually("no activity is left", || runtime.activities().active() == 0);
+    assert!(finish(runtime.stop()).is_clean());
+}
+
+#[test]
 fn a_force_returns_while_a_receiver_is_still_opening() {
     let (opening, gate) = (Latch::new(), Latch::new());
     let (mut script, feed) = ReceiverScript::<Command>::fed();
@@ -389,6 +444,5 @@ fn a_dispatcher_is_prepared_once() {
     let second = runtime_of([dispatcher.clone() as Arc<dyn Component>]);
     let refused = finish(second.start()).expect_err("prepared before");
     assert!(refused.to_string().contains("prepared once"), "{refused}");
-    let _ = AggregateId::new(named("test", "thing"), "1");
     finish(first.stop());
 }

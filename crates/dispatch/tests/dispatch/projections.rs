@@ -138,7 +138,7 @@ fn streams_of_one_aggregate_keep_their_order_and_others_do_not_wait() {
         move |event: Event<Account>| {
             let (steps, latch) = (steps.clone(), latch.clone());
             async move {
-                if event.aggregate_id().id() == &"1" {
+                if event.aggregate_id().id() == "1" {
                     latch.released().await;
                 }
                 steps.note(format!("{} {}", event.aggregate_id().id(), event.version()));

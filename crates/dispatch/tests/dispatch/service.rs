@@ -13,7 +13,7 @@ use wow_eventsourcing::MemoryEventStore;
 use wow_message::{Version, codes};
 use wow_runtime::Ending;
 use wow_testkit::{Latch, eventually};
-use wow_transport::Capacity;
+use wow_transport::{Capacity, NoOpBus, Subscription};
 
 use crate::bank::{Account, Change, Explode, Move, Open, Overdrawn, Recover, moving};
 
@@ -200,6 +200,44 @@ fn a_forced_stop_tells_every_waiting_sender() {
             other => panic!("unexpected: {other:?}"),
         }
     }
+}
+
+#[test]
+fn commands_that_are_dropped_while_they_run_or_wait_tell_their_senders() {
+    let (store, buses) = (Arc::new(MemoryEventStore::new()), Buses::memory(Capacity::Bounded(1)));
+    // Somebody subscribes to the events and takes none: the second command cannot publish, the third waits behind it.
+    let mut reader = buses.events.receiver(Subscription::to([crate::bank::account()])).expect("a receiver");
+    let unread = reader.messages().expect("first subscriber");
+    let service = builder().shared_store(store.clone()).transport(buses);
+    let running = start(service);
+    finish(running.send(Open { account: "1" }).wait_for(Processed)).expect("opened");
+    let publishing = finish(running.send(moving("1", 1))).expect("sent");
+    let waiting = finish(running.send(moving("1", 1))).expect("sent");
+    eventually("the second command is stored", || store.n_streams() == 2);
+    let report = finish(running.force_stop());
+    assert_eq!(report.ending, Ending::Forced);
+    for reply in [publishing, waiting] {
+        match finish(reply) {
+            Err(CommandError::Failed(CommandFailure::Dropped | CommandFailure::Stopped)) => {}
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+    drop(unread);
+}
+
+#[test]
+fn a_command_on_its_way_keeps_its_service_from_stopping() {
+    // A bus that takes commands and delivers none.
+    let buses = Buses { commands: Arc::new(NoOpBus), ..Buses::default() };
+    let service = builder().transport(buses).build().expect("a valid service");
+    let activities = service.runtime().activities().clone();
+    let running = finish(service.start()).expect("starts");
+    let reply = finish(running.send(moving("1", 1))).expect("sent");
+    finish(running.send(moving("1", 1)).wait_for(Sent)).expect("sent");
+    assert_eq!(activities.active(), 2, "one for each command that is not answered");
+    finish(running.force_stop());
+    assert!(matches!(finish(reply), Err(CommandError::Failed(CommandFailure::Stopped))));
+    assert_eq!(activities.active(), 0);
 }
 
 #[test]
