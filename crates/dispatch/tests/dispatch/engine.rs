@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use wow_dispatch::Handled;
-use wow_message::{AggregateId, Command, Message};
+use wow_message::{AggregateId, Command};
 use wow_runtime::{Component, Ending};
 use wow_testkit::{Counter, Latch, Level, eventually, finish};
 use wow_transport::{Capacity, Exchange, HandOff, LocalBus, MemoryBus, MessageBus};
