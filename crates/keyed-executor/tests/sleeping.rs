@@ -6,9 +6,11 @@
 
 use futures_util::stream;
 use keyed_executor::{KeyedExecutor, Keyspace, limits};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wow_testkit::threads::{self, Activity};
-use wow_testkit::{Counter, Latch, Script, eventually, finish};
+use wow_testkit::{Counter, Latch, Script, Seed, eventually, finish};
 
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
     KeyedExecutor::builder().name(name).workers(workers).build().expect("the settings are in range")
@@ -61,6 +63,59 @@ fn many_producers_reach_sleeping_and_busy_workers_alike() {
 }
 
 #[test]
+fn work_that_meets_a_worker_on_its_way_to_sleep_is_done() {
+    const ROUNDS: u64 = 20_000;
+    let seed = Seed::from_env("SLEEPING_SEED");
+    let _told = seed.told_on_panic("SLEEPING_SEED");
+    let mut rng = seed.rng();
+    for spin in [Duration::ZERO, Duration::from_micros(5)] {
+        let executor = KeyedExecutor::builder()
+            .name("wrk-meet")
+            .workers(1)
+            .spin(spin)
+            .build()
+            .expect("the settings are in range");
+        let (ran, waiter) = (Arc::new(AtomicU64::new(0)), std::thread::current());
+        let count = {
+            let ran = Arc::clone(&ran);
+            move || {
+                ran.fetch_add(1, Ordering::Release);
+                // Only after this thread gave up looking; most rounds do not need it.
+                waiter.unpark();
+            }
+        };
+        let counted = count.clone();
+        let keyspace: Keyspace<u64, u64> = executor.keyspace(move |_| {
+            counted();
+            async {}
+        });
+        for round in 0..ROUNDS {
+            // The worker ran dry a moment ago: somewhere between its last look and its sleep.
+            for _ in 0..rng.below(300) {
+                std::hint::spin_loop();
+            }
+            if round % 2 == 0 {
+                executor.execute_pinned(0, count.clone()).expect("the executor is open");
+            } else {
+                finish(keyspace.submit(round, round)).expect("the keyspace is open");
+            }
+            let mut looks = 0_u32;
+            while ran.load(Ordering::Acquire) <= round {
+                looks += 1;
+                if looks < 10_000 {
+                    std::hint::spin_loop();
+                } else {
+                    std::thread::park_timeout(Duration::from_millis(1));
+                }
+                assert!(looks < 40_000, "round {round}: a worker sleeps beside its work");
+            }
+        }
+        executor.close();
+        finish(executor.terminated());
+    }
+}
+
+#[test]
 fn a_worker_without_work_sleeps() {
     for spin in [Duration::ZERO, limits::MAX_SPIN] {
         let executor = KeyedExecutor::builder()
@@ -72,10 +127,11 @@ fn a_worker_without_work_sleeps() {
         run_one(&executor, 0);
         run_one(&executor, 1);
         let keyspace: Keyspace<u32, u32> = executor.keyspace(|_| Script::ready().yields(1));
-        for n in 0..100 {
+        // Each waits for the one before, so that the worker's waits are short and it spins where it may.
+        for n in 0..200 {
             finish(keyspace.submit(n, n)).expect("the keyspace is open");
+            finish(keyspace.drained());
         }
-        finish(keyspace.drained());
         // A worker that spun for ever would never be seen asleep.
         eventually("both workers sleep", || parked("wrk-sleep-", 2));
         // And wakes for the next work.

@@ -4,12 +4,14 @@
 #![cfg(not(keyed_loom))]
 
 use futures_util::stream;
-use keyed_executor::{KeyedExecutor, Keyspace};
+use keyed_executor::{KeyedExecutor, Keyspace, OnFailure, Options};
 use std::collections::BTreeSet;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker};
-use wow_testkit::{Counter, History, Latch, Message, Script, Source, finish, finish_within, release_after};
+use std::task::{Context, Poll, Waker};
+use wow_testkit::{Counter, Failure, History, Latch, Level, Message, Script, Source};
+use wow_testkit::{finish, finish_within, release_after};
 
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
     KeyedExecutor::builder().name(name).workers(workers).build().expect("the settings are in range")
@@ -221,34 +223,53 @@ fn a_waker_kept_after_the_end_is_harmless() {
     wake_all();
 }
 
+/// A handler's future with a drop of its own: it is there until the executor drops it, not only until it is ready.
+struct Present {
+    script: Script,
+    alive: Arc<Level>,
+}
+
+impl Future for Present {
+    type Output = Result<(), Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.script).poll(context)
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.alive.fall();
+    }
+}
+
 #[test]
 fn a_handler_is_gone_before_the_next_of_its_key_starts() {
-    struct Goodbye {
-        alive: Arc<wow_testkit::Level>,
-    }
-    impl Drop for Goodbye {
-        fn drop(&mut self) {
-            self.alive.fall();
-        }
-    }
     let executor = executor("sus-gone", 3);
-    let alive = Arc::new(wow_testkit::Level::new());
+    let alive = Arc::new(Level::new());
     let level = Arc::clone(&alive);
-    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n| {
+    let handler = move |n: u32| {
         level.rise();
-        let goodbye = Goodbye { alive: Arc::clone(&level) };
-        let script = if n % 2 == 0 { Script::ready().elsewhere() } else { Script::ready() };
-        async move {
-            let _goodbye = goodbye;
-            script.await.expect("this script does not fail");
-        }
-    });
+        let script = match n % 4 {
+            0 => Script::ready(),
+            1 => Script::ready().yields(2),
+            2 => Script::ready().elsewhere(),
+            _ => Script::ready().yields(1).fails("told to"),
+        };
+        Present { script, alive: Arc::clone(&level) }
+    };
+    let keyspace: Keyspace<u32, u32> = executor.keyspace(handler.clone());
     finish(async {
         for n in 0..1_000 {
             keyspace.submit(0, n).await.expect("the keyspace is open");
         }
         keyspace.drained().await;
     });
+    assert_eq!((alive.now(), alive.peak()), (0, 1));
+
+    let options = Options::new("test").on_failure(OnFailure::Continue);
+    let dispatch = executor.dispatch_with(options, stream::iter(0..1_000_u32), |_| 0_u32, handler);
+    finish(dispatch).expect("it was told to continue");
     assert_eq!((alive.now(), alive.peak()), (0, 1));
     executor.close();
 }
