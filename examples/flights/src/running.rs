@@ -5,7 +5,7 @@
 //! events and from the projection, never from the rows. It prints nothing.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hdrhistogram::Histogram;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use wow_dispatch::{CommandError, Reply, Running, Service};
 use wow_eventsourcing::{Aggregate, MemoryEventStore, load_state};
 use wow_message::{AggregateId, Name, NamedAggregate};
@@ -58,6 +58,8 @@ pub(crate) async fn run(
     dispatch: keyed_executor::Config,
     rejected: Rejected,
 ) -> Result<Report, NoReport> {
+    // What the executor has in hand; more would only wait in the bus, and its latency tell of that queue.
+    let max_unanswered = dispatch.max_in_flight;
     let timer = SystemTimer::new();
     let violations = Violations::default();
     let carriers = Carriers::new(violations.clone(), timer.clone());
@@ -87,15 +89,16 @@ pub(crate) async fn run(
         latency: Histogram::new_with_bounds(1, MAX_LATENCY_NANOS, 3)
             .map_err(|error| NoReport::Fault(error.to_string()))?,
         answered_at: began_at,
+        max_unanswered,
     };
     let batches = table.read().map_err(|error| NoReport::Fault(error.to_string()))?;
-    let pumped = pump.run(batches, &mut interrupts).await;
-    // What was sent is finished whatever came in between, so that no row is half counted.
-    let stop = running.stop();
-    let stopped = tokio::select! {
-        report = stop => report,
-        () = interrupts.next() => return Err(NoReport::Abandoned),
+    let asked_to_stop = Notify::new();
+    let job = async {
+        let pumped = pump.run(batches, &asked_to_stop).await;
+        // What was sent is finished whatever came in between, so that no row is half counted.
+        (pumped, running.stop().await)
     };
+    let (pumped, stopped) = until_interrupted_twice(job, &mut interrupts, &asked_to_stop).await?;
     let ending = pumped?;
     stopped.result().map_err(|failure| NoReport::Fault(failure.to_string()))?;
 
@@ -119,6 +122,29 @@ pub(crate) async fn run(
     match report.discrepancy() {
         Some(discrepancy) => Err(NoReport::Fault(discrepancy)),
         None => Ok(report),
+    }
+}
+
+/// Drives `job`. The first interrupt is passed on, the second ends it where it is.
+async fn until_interrupted_twice<F: Future>(
+    job: F,
+    interrupts: &mut Interrupts,
+    asked_to_stop: &Notify,
+) -> Result<F::Output, NoReport> {
+    let mut job = pin!(job);
+    let mut interrupted = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = interrupts.next() => {
+                if interrupted {
+                    return Err(NoReport::Abandoned);
+                }
+                interrupted = true;
+                asked_to_stop.notify_one();
+            }
+            output = &mut job => return Ok(output),
+        }
     }
 }
 
@@ -154,18 +180,19 @@ struct Pump<'a> {
     latency: Histogram<u64>,
     answered_at: Instant,
     progress: Progress,
+    max_unanswered: usize,
 }
 
 impl Pump<'_> {
     async fn run(
         &mut self,
         mut batches: mpsc::Receiver<Batch>,
-        interrupts: &mut Interrupts,
+        asked_to_stop: &Notify,
     ) -> Result<Ending, NoReport> {
         let ending = loop {
             let batch = tokio::select! {
                 biased;
-                () = interrupts.next() => break Ok(Ending::Interrupted),
+                () = asked_to_stop.notified() => break Ok(Ending::Interrupted),
                 Some(answer) = self.answers.next() => {
                     self.settle(answer)?;
                     continue;
@@ -181,12 +208,8 @@ impl Pump<'_> {
         };
         // The reading thread ends with its next batch, or with its process if it waits for a terminal or a pipe.
         drop(batches);
-        while !self.answers.is_empty() {
-            tokio::select! {
-                biased;
-                () = interrupts.next() => return Err(NoReport::Abandoned),
-                Some(answer) = self.answers.next() => self.settle(answer)?,
-            }
+        while let Some(answer) = self.answers.next().await {
+            self.settle(answer)?;
         }
         ending
     }
@@ -202,6 +225,10 @@ impl Pump<'_> {
                     continue;
                 }
             };
+            while self.answers.len() >= self.max_unanswered {
+                let Some(answer) = self.answers.next().await else { break };
+                self.settle(answer)?;
+            }
             let (line, place) = (row.line, self.numbering.next(&row.tail_number));
             let sent_at = self.timer.now();
             let sent = self.running.send(RecordLeg { row, place }).await;

@@ -48,6 +48,19 @@ fn an_interrupt_drains_and_reports() {
 }
 
 #[test]
+fn a_second_interrupt_never_waits_for_the_first() {
+    let (child, stdin) = started();
+    signal(&child, "INT");
+    signal(&child, "INT");
+    let output = finish(child);
+    drop(stdin);
+    // The report may have been finished before the second one came; either way the program ends as interrupted.
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    let err = text(&output.stderr);
+    assert!(err.is_empty() || err == "interrupted twice: ended without a report\n", "{err}");
+}
+
+#[test]
 fn rows_of_a_slow_pipe_are_handled_as_they_come() {
     let (child, stdin) = started();
     drop(stdin);
