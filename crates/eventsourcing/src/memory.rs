@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::BuildHasher;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,8 +17,8 @@ use crate::error::{AppendError, LoadError};
 use crate::store::EventStore;
 
 const N_SHARDS: usize = 64;
-/// Up to this many streams a log is searched for a request id; beyond, it keeps a set of them.
-const MAX_SEARCHED: usize = 16;
+/// Up to this many requests are kept in a list, which is faster to search than a set.
+const MAX_LISTED: usize = 16;
 
 /// An event store in memory.
 ///
@@ -33,6 +34,7 @@ const MAX_SEARCHED: usize = 16;
 /// ```
 pub struct MemoryEventStore {
     shards: Box<[Mutex<Shard>]>,
+    hasher: RandomState,
 }
 
 type Shard = HashMap<AggregateId, Log, RandomState>;
@@ -40,7 +42,44 @@ type Shard = HashMap<AggregateId, Log, RandomState>;
 #[derive(Default)]
 struct Log {
     streams: Vec<EventStream>,
-    requests: Option<HashSet<RequestId, RandomState>>,
+    /// The version of the last stream, kept here so that an append need not fetch that stream.
+    last: Version,
+    requests: Requests,
+}
+
+/// The hashes of the requests that a log answers, so that most logs are searched without touching their streams.
+enum Requests {
+    Few(Vec<u64>),
+    Many(HashSet<u64, RandomState>),
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+impl Requests {
+    fn may_contain(&self, hash: u64) -> bool {
+        match self {
+            Self::Few(hashes) => hashes.contains(&hash),
+            Self::Many(hashes) => hashes.contains(&hash),
+        }
+    }
+
+    fn insert(&mut self, hash: u64) {
+        match self {
+            Self::Few(hashes) if hashes.len() < MAX_LISTED => hashes.push(hash),
+            Self::Few(hashes) => {
+                let mut many: HashSet<_, _> = hashes.drain(..).collect();
+                many.insert(hash);
+                *self = Self::Many(many);
+            }
+            Self::Many(hashes) => {
+                hashes.insert(hash);
+            }
+        }
+    }
 }
 
 impl MemoryEventStore {
@@ -48,7 +87,7 @@ impl MemoryEventStore {
     #[must_use]
     pub fn new() -> Self {
         let shards = (0..N_SHARDS).map(|_| Mutex::new(Shard::default())).collect();
-        Self { shards }
+        Self { shards, hasher: RandomState::default() }
     }
 
     /// How many streams it holds.
@@ -80,26 +119,23 @@ fn ordered<T: Copy + Ord>(range: &RangeInclusive<T>, number: fn(T) -> u64) -> Re
 }
 
 impl Log {
-    fn append(&mut self, stream: EventStream) -> Result<(), AppendError> {
-        self.check(&stream)?;
-        if self.requests.is_none() && self.streams.len() == MAX_SEARCHED {
-            self.requests = Some(self.streams.iter().map(|stored| stored.request_id().clone()).collect());
-        }
-        if let Some(requests) = &mut self.requests {
-            requests.insert(stream.request_id().clone());
-        }
+    /// Appends a stream whose request has this hash.
+    fn append(&mut self, stream: EventStream, hash: u64) -> Result<(), AppendError> {
+        self.check(&stream, hash)?;
+        self.requests.insert(hash);
+        self.last = stream.version();
         self.streams.push(stream);
         Ok(())
     }
 
     /// First the version, then the request; but a create resent for the request that created is that request again.
-    fn check(&self, stream: &EventStream) -> Result<(), AppendError> {
+    fn check(&self, stream: &EventStream, hash: u64) -> Result<(), AppendError> {
         let (aggregate_id, version) = (stream.aggregate_id(), stream.version());
         let duplicate_request = || AppendError::DuplicateRequestId {
             aggregate_id: aggregate_id.clone().into(),
             request_id: stream.request_id().clone(),
         };
-        let last = self.streams.last().map_or(Version::UNINITIALISED, EventStream::version);
+        let last = self.last;
         if version <= last {
             let creates = version == Version::INITIAL;
             return Err(match self.streams.first() {
@@ -110,26 +146,24 @@ impl Log {
                 }
             });
         }
-        if self.answers(stream.request_id()) { Err(duplicate_request()) } else { Ok(()) }
+        if self.answers(stream.request_id(), hash) { Err(duplicate_request()) } else { Ok(()) }
     }
 
-    fn answers(&self, request_id: &RequestId) -> bool {
-        match &self.requests {
-            Some(requests) => requests.contains(request_id),
-            None => self.streams.iter().any(|stored| stored.request_id() == request_id),
-        }
+    fn answers(&self, request_id: &RequestId, hash: u64) -> bool {
+        self.requests.may_contain(hash) && self.streams.iter().any(|stored| stored.request_id() == request_id)
     }
 }
 
 impl EventStore for MemoryEventStore {
     fn append(&self, stream: EventStream) -> Answer<Result<(), AppendError>> {
+        let hash = self.hasher.hash_one(stream.request_id());
         let mut shard = self.shard(stream.aggregate_id());
         Answer::ready(match shard.get_mut(stream.aggregate_id()) {
-            Some(log) => log.append(stream),
+            Some(log) => log.append(stream, hash),
             None => {
                 let mut log = Log::default();
                 let id = stream.aggregate_id().clone();
-                let appended = log.append(stream);
+                let appended = log.append(stream, hash);
                 if appended.is_ok() {
                     shard.insert(id, log);
                 }
@@ -170,7 +204,8 @@ impl EventStore for MemoryEventStore {
     }
 
     fn exists_request_id(&self, id: &AggregateId, request_id: &RequestId) -> Answer<Result<bool, LoadError>> {
-        Answer::ready(Ok(self.shard(id).get(id).is_some_and(|log| log.answers(request_id))))
+        let hash = self.hasher.hash_one(request_id);
+        Answer::ready(Ok(self.shard(id).get(id).is_some_and(|log| log.answers(request_id, hash))))
     }
 
     fn scan(
