@@ -53,6 +53,13 @@ impl Config {
     }
 }
 
+/// The section `wow.dispatch`, for builders that take an executor's configuration.
+impl From<Config> for keyed_executor::Config {
+    fn from(config: Config) -> Self {
+        config.dispatch
+    }
+}
+
 /// Where a value or a problem came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

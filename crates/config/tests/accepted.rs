@@ -115,7 +115,9 @@ fn whatever_loads_is_accepted_by_the_executor() {
         ])
         .load()
         .unwrap();
-    config.dispatch.validate().unwrap();
+    let executor = Executor::from(config);
+    executor.validate().unwrap();
+    assert_eq!((executor.workers, executor.max_in_flight, executor.throughput), (1, 1, 1));
 }
 
 #[test]
