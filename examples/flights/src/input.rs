@@ -62,7 +62,8 @@ impl Input {
         Self::over(path.display().to_string(), n_bytes, Box::new(file))
     }
 
-    fn over(name: String, n_bytes: Option<u64>, raw: Box<dyn Read + Send>) -> io::Result<Self> {
+    /// Bytes from anywhere, called `name` in messages.
+    pub(crate) fn over(name: String, n_bytes: Option<u64>, raw: Box<dyn Read + Send>) -> io::Result<Self> {
         let bytes_read = Arc::new(AtomicU64::new(0));
         let mut raw = Counting { raw, bytes_read: Arc::clone(&bytes_read) };
         let mut head = [0; 2];

@@ -107,3 +107,37 @@ fn flush(batch: &mut Vec<Item>, send: &mpsc::Sender<Batch>) -> Result<(), Stop> 
     }
     send.blocking_send(Ok(std::mem::take(batch))).map_err(|_| Stop::NobodyListens)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::{Item, Table};
+    use crate::input::Input;
+    use crate::rows::COLUMNS;
+
+    #[test]
+    fn rows_at_hand_are_passed_on_while_the_input_stays_open() {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        writeln!(writer, "{}\n1\n\n2,3", COLUMNS.join(",")).expect("the pipe has room");
+        let input = Input::over("a pipe".to_owned(), None, Box::new(reader)).expect("two bytes are there");
+        let mut batches =
+            Table::open(input).unwrap_or_else(|problems| panic!("{problems:?}")).read().expect("a thread");
+        let (send, receive) = mpsc::channel();
+        std::thread::spawn(move || {
+            while let Some(batch) = batches.blocking_recv() {
+                batch
+                    .expect("nothing is wrong")
+                    .into_iter()
+                    .for_each(|item| send.send(item).expect("awaited"));
+            }
+        });
+        let next = || receive.recv_timeout(Duration::from_secs(30));
+        assert!(matches!(next(), Ok(Item::Bad { line: 2, .. })));
+        assert!(matches!(next(), Ok(Item::Bad { line: 4, .. })), "a blank line has a number and is no row");
+        drop(writer);
+        assert!(next().is_err(), "the end of the input ends the items");
+    }
+}

@@ -61,7 +61,7 @@ fn a_second_interrupt_never_waits_for_the_first() {
 }
 
 #[test]
-fn rows_of_a_slow_pipe_are_handled_as_they_come() {
+fn without_an_interrupt_the_same_pipe_is_counted_whole() {
     let (child, stdin) = started();
     drop(stdin);
     let output = finish(child);
