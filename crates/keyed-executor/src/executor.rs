@@ -3,175 +3,21 @@
 use std::fmt::{self, Debug};
 use std::future::Future;
 use std::hash::Hash;
-use std::time::Duration;
 
 use futures_core::Stream;
 
+use crate::builder::Builder;
 use crate::config::{Config, ConfigError};
 use crate::dispatch::Dispatch;
-use crate::engine::Lanes;
-use crate::error::{Outcome, RejectReason, Rejected};
+use crate::error::{Outcome, Rejected};
 use crate::keyspace::{self, Keyspace};
 use crate::metrics::ExecutorMetrics;
 use crate::options::{OnFailure, Options};
-use crate::shutdown::{Terminated, Threads};
-use crate::sleep::Notified;
+use crate::shared::{Lifetime, Shared, spawn};
+use crate::shutdown::Terminated;
 use crate::source::{self, Items};
-use crate::sync::{
-    Arc, AtomicBool, AtomicUsize, Condvar, Mutex, OnceLock, Ordering, Weak, lock, spawn_named,
-};
-use crate::task::{Task, TaskCell};
-use crate::worker::{self, Job, Worker};
-
-/// Starts a worker's thread; tests put a failing one here.
-pub(crate) type Spawn = fn(String, Box<dyn FnOnce() + Send>) -> std::io::Result<()>;
-
-/// Who ends an executor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lifetime {
-    /// Its handles: the last one dropped, or a call of `close`.
-    Handles,
-    /// Nobody: the process-wide one serves whoever has none of their own.
-    Process,
-}
-
-/// What every part of an executor shares.
-pub(crate) struct Shared {
-    pub(crate) config: Config,
-    pub(crate) lifetime: Lifetime,
-    pub(crate) workers: Box<[Arc<Worker>]>,
-    pub(crate) guard: OnceLock<Weak<Guard>>,
-    pub(crate) closed: AtomicBool,
-    pub(crate) forced: AtomicBool,
-    /// Every intake was told to close: a worker without work may end.
-    pub(crate) draining: AtomicBool,
-    pub(crate) open_intakes: AtomicUsize,
-    pub(crate) dispatches: Mutex<Vec<Weak<dyn Lanes>>>,
-    pub(crate) threads: Mutex<Threads>,
-    pub(crate) thread_ended: Condvar,
-    spawn: Spawn,
-    round_robin: AtomicUsize,
-    #[cfg(feature = "tokio")]
-    tokio: Option<tokio::runtime::Handle>,
-}
-
-impl Shared {
-    /// The handle's guard, for a worker that wants to know its executor.
-    pub(crate) fn guard(&self) -> Weak<Guard> {
-        self.guard.get().cloned().unwrap_or_default()
-    }
-
-    /// Where the next intake or task starts to look for a worker.
-    pub(crate) fn next_start(&self) -> usize {
-        // Relaxed: only the spread counts.
-        self.round_robin.fetch_add(1, Ordering::Relaxed) % self.workers.len()
-    }
-
-    /// Starts a worker's thread if it has none; exactly one caller does.
-    pub(crate) fn ensure_started(self: &Arc<Self>, worker: &Arc<Worker>) -> Result<(), RejectReason> {
-        if worker.is_running() {
-            return Ok(());
-        }
-        let mut threads = lock(&self.threads);
-        if worker.is_running() {
-            return Ok(());
-        }
-        if let Some(cause) = threads.unstartable.get(&worker.index()) {
-            return Err(RejectReason::Unstartable(cause.clone()));
-        }
-        if worker.sleeper().is_gone() {
-            return Err(if threads.closed { RejectReason::Closed } else { RejectReason::Dead });
-        }
-        if threads.closed {
-            return Err(RejectReason::Closed);
-        }
-        let name = format!("{}-{}", self.config.name, worker.index() + 1);
-        let (shared, started) = (Arc::clone(self), Arc::clone(worker));
-        let body = Box::new(move || {
-            #[cfg(feature = "tokio")]
-            let _entered = shared.tokio.as_ref().map(tokio::runtime::Handle::enter);
-            worker::run(&shared, &started);
-        });
-        match (self.spawn)(name, body) {
-            Ok(()) => {
-                threads.live += 1;
-                worker.mark_started();
-                Ok(())
-            }
-            Err(error) => {
-                tracing::error!(worker = worker.index() + 1, %error, "a worker thread could not be started");
-                // Tried once only: the worker is dead from here on.
-                worker.sleeper().leave();
-                threads.unstartable.insert(worker.index(), error.to_string());
-                Err(RejectReason::Unstartable(error.to_string()))
-            }
-        }
-    }
-
-    /// A worker with a thread, the next in turn that can have one.
-    pub(crate) fn a_started_worker(self: &Arc<Self>) -> Result<usize, RejectReason> {
-        let start = self.next_start();
-        let mut refused = RejectReason::Closed;
-        for offset in 0..self.workers.len() {
-            let index = (start + offset) % self.workers.len();
-            match self.ensure_started(&self.workers[index]) {
-                Ok(()) => return Ok(index),
-                Err(reason) => refused = reason,
-            }
-        }
-        Err(refused)
-    }
-
-    /// Queues a task on a worker; it comes back if it will not be run.
-    fn submit<T: FnOnce() + Send + 'static>(
-        self: &Arc<Self>,
-        worker: usize,
-        task: T,
-    ) -> Result<(), Rejected<T>> {
-        if self.is_closed() {
-            return Err(Rejected { task, reason: RejectReason::Closed });
-        }
-        let worker = &self.workers[worker];
-        if let Err(reason) = self.ensure_started(worker) {
-            return Err(Rejected { task, reason });
-        }
-        let cell = Arc::new(TaskCell::new(task));
-        worker.jobs().push(Job::Task(Arc::clone(&cell) as Arc<dyn Task>));
-        if worker.sleeper().notify() == Notified::Gone {
-            // The thread ended after the look above. Either its last look at the queue found the task, or nobody did.
-            if let Some(task) = cell.claim() {
-                let reason = if self.is_closed() { RejectReason::Closed } else { RejectReason::Dead };
-                return Err(Rejected { task, reason });
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a dispatch whose intake is open; false on a closed executor.
-    pub(crate) fn register<L: Lanes + 'static>(&self, dispatch: Weak<L>) -> bool {
-        let mut dispatches = lock(&self.dispatches);
-        // Acquire: pairs with the swap in `close`, which comes before it takes this lock.
-        if self.closed.load(Ordering::Acquire) {
-            return false;
-        }
-        if dispatches.len() == dispatches.capacity() {
-            dispatches.retain(|dispatch| dispatch.strong_count() > 0);
-        }
-        dispatches.push(dispatch);
-        self.open_intakes.fetch_add(1, Ordering::AcqRel);
-        true
-    }
-
-    /// Whether later submissions are refused.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
-    }
-
-    /// Whether nothing is started any more.
-    pub(crate) fn is_forced(&self) -> bool {
-        self.forced.load(Ordering::Acquire)
-    }
-}
+use crate::sync::{Arc, OnceLock};
+use crate::worker;
 
 /// What the handles of an executor share: the last one dropped closes it.
 pub(crate) struct Guard {
@@ -179,6 +25,10 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
+    pub(crate) fn new(shared: Arc<Shared>) -> Arc<Self> {
+        Arc::new(Self { shared })
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -212,7 +62,7 @@ impl Drop for Guard {
 /// ```
 #[derive(Clone)]
 pub struct KeyedExecutor {
-    guard: Arc<Guard>,
+    pub(crate) guard: Arc<Guard>,
 }
 
 impl Debug for KeyedExecutor {
@@ -451,96 +301,5 @@ impl KeyedExecutor {
     #[cfg(test)]
     pub(crate) fn inner(&self) -> &Arc<Shared> {
         &self.guard.shared
-    }
-}
-
-fn spawn(name: String, body: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
-    spawn_named(name, body)
-}
-
-/// Builds an executor; made by [`KeyedExecutor::builder`].
-#[derive(Clone, Debug, Default)]
-#[must_use = "a builder builds nothing until `build`"]
-pub struct Builder {
-    config: Config,
-    #[cfg(feature = "tokio")]
-    tokio: Option<tokio::runtime::Handle>,
-}
-
-impl Builder {
-    /// Takes every value from a configuration.
-    pub fn config(mut self, config: Config) -> Self {
-        self.config = config;
-        self
-    }
-
-    /// Prefix of the worker threads' names.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.config.name = name.into();
-        self
-    }
-
-    /// Number of worker threads.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.config.workers = workers;
-        self
-    }
-
-    /// Messages of one dispatch or keyspace accepted and not finished.
-    pub fn max_in_flight(mut self, window: usize) -> Self {
-        self.config.max_in_flight = window;
-        self
-    }
-
-    /// Messages a turn.
-    pub fn throughput(mut self, messages: usize) -> Self {
-        self.config.throughput = messages;
-        self
-    }
-
-    /// How long a worker that ran dry polls before it parks.
-    pub fn spin(mut self, spin: Duration) -> Self {
-        self.config.spin = spin;
-        self
-    }
-
-    /// A tokio runtime that every worker thread enters, so that tokio's timers and I/O work inside handlers.
-    #[cfg(feature = "tokio")]
-    pub fn tokio(mut self, handle: tokio::runtime::Handle) -> Self {
-        self.tokio = Some(handle);
-        self
-    }
-
-    /// Builds the executor. No thread is started before the first work.
-    ///
-    /// # Errors
-    /// Every value that is out of range, at once.
-    pub fn build(self) -> Result<KeyedExecutor, ConfigError> {
-        self.config.validate()?;
-        Ok(self.start_for(Lifetime::Handles, spawn))
-    }
-
-    /// Builds with a way of its own to start threads, from values that were checked.
-    pub(crate) fn start_for(self, lifetime: Lifetime, spawn: Spawn) -> KeyedExecutor {
-        let shared = Arc::new(Shared {
-            lifetime,
-            workers: (0..self.config.workers).map(Worker::new).collect(),
-            config: self.config,
-            guard: OnceLock::new(),
-            closed: AtomicBool::new(false),
-            forced: AtomicBool::new(false),
-            draining: AtomicBool::new(false),
-            open_intakes: AtomicUsize::new(0),
-            dispatches: Mutex::new(Vec::new()),
-            threads: Mutex::new(Threads::default()),
-            thread_ended: Condvar::new(),
-            spawn,
-            round_robin: AtomicUsize::new(0),
-            #[cfg(feature = "tokio")]
-            tokio: self.tokio,
-        });
-        let guard = Arc::new(Guard { shared: Arc::clone(&shared) });
-        let _ = shared.guard.set(Arc::downgrade(&guard));
-        KeyedExecutor { guard }
     }
 }

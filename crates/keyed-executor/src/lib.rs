@@ -33,32 +33,39 @@
 #![warn(missing_docs)]
 
 mod config;
-mod executor;
 mod options;
+mod error;
+mod executor;
+mod builder;
 
-mod completion;
-mod dispatch;
-mod keyspace;
 mod source;
+mod keyspace;
+mod dispatch;
+mod completion;
 
-mod credit;
-mod directory;
-mod engine;
 mod intake;
-mod lane;
+mod directory;
 mod placement;
-mod turn;
+mod lane;
+mod credit;
 
+mod lanes;
+mod engine;
+mod round;
+mod turn;
 mod mailbox;
+mod meter;
+mod discard;
+
+mod worker;
 mod seat;
-mod shutdown;
+mod wake;
 mod sleep;
 mod task;
-mod wake;
-mod worker;
+mod shared;
+mod shutdown;
 
 mod contain;
-mod error;
 mod metrics;
 mod sync;
 mod time;
@@ -71,13 +78,14 @@ mod tests;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub use builder::Builder;
 pub use config::{Config, ConfigError, ConfigProblem, defaults, limits};
 pub use dispatch::{Canceller, Dispatch};
 pub use error::{
     Cause, DispatchError, Ledger, Outcome, RejectReason, Rejected, SubmitError, SubmitRefusal,
     WouldBlockWorker,
 };
-pub use executor::{Builder, KeyedExecutor};
+pub use executor::KeyedExecutor;
 pub use keyspace::{Drained, Keyspace, Submit};
 pub use metrics::{ExecutorMetrics, WorkerMetrics};
 pub use options::{OnFailure, Options};

@@ -5,7 +5,7 @@
 
 pub(crate) mod token;
 
-use crate::engine::Lanes;
+use crate::lanes::Lanes;
 use crate::sync::Arc;
 
 /// The number under which a dispatch is attached to one worker.

@@ -21,8 +21,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use crate::engine::Shut;
-use crate::executor::{Lifetime, Shared};
+use crate::lanes::Shut;
+use crate::shared::{Lifetime, Shared};
 use crate::sync::{Arc, Ordering, PoisonError, fence, lock, yield_now};
 use crate::worker::{Cx, Hold, Job, Worker};
 

@@ -7,38 +7,30 @@
 //!
 //! The dispatch is over when the source ended and everything accepted came back; its handle learns that last.
 
+mod items;
+mod pull;
+
+pub(crate) use items::Items;
+
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
 use crate::completion::Completion;
-use crate::contain::contain;
 use crate::credit::{Need, Then};
 use crate::dispatch::{Control, Dispatch};
-use crate::engine::{Engine, ErrorOf, Lanes, Round, Shut, phase};
+use crate::engine::{Engine, ErrorOf, phase};
 use crate::error::{Cause, DispatchError, Outcome};
 use crate::executor::Guard;
-use crate::intake::{Intake, Place};
-use crate::lane::Item;
-use crate::mailbox::Mailbox;
-use crate::mailbox::state::Event;
-use crate::placement::{Doing, LaneView};
+use crate::intake::Intake;
+use crate::lanes::{Lanes, Round, Shut};
 use crate::seat::AttachId;
 use crate::sync::{Arc, AtomicBool, Ordering, UnsafeCell, Weak};
-use crate::turn::{Meter, Ran};
-use crate::wake::{SOURCE, WakeCell, polling, waker};
+use crate::wake::{SOURCE, WakeCell, waker};
 use crate::worker::Cx;
 
-/// A message runs where it arrives only if one costs less than this.
-const IN_PLACE_NS: u64 = 1_000;
-/// The home comes back to its other work after about this much work of the source.
-const TURN_NS: u64 = 10_000;
-/// The most messages taken from the source in one turn.
-const MOST_PULLED: usize = 256;
 /// The one ticket of a source on its credit.
 const HOME: u64 = 0;
 
@@ -101,14 +93,6 @@ unsafe impl<S: Send, KF: Send, K: Send + Sync, M: Send, H: Send + Sync, F: Futur
 where
     F::Output: Outcome,
 {
-}
-
-/// What one poll of the source brought.
-enum Step<K, M, E> {
-    Item { key: Result<(K, u64), String>, message: M },
-    Failed(E),
-    Pending { woken: bool },
-    End,
 }
 
 /// Starts a dispatch; on an executor that cannot run it the handle tells so.
@@ -239,244 +223,6 @@ where
                 side.earn(came_back as usize, self.engine.batch);
                 came_back > 0
             })
-        }
-    }
-
-    /// Asks the source while the window has room; true if there is more to do at once.
-    #[inline]
-    unsafe fn pull(&self, cx: &Cx<'_>) -> bool {
-        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
-        unsafe {
-            if self.side(|side| side.input != Input::Ready || side.budget == 0) {
-                return false;
-            }
-            let (cost, unmeasured) =
-                self.engine.plain(cx.worker.index(), |plain| (plain.cost, plain.unmeasured));
-            let in_place = cost > 0 && cost <= IN_PLACE_NS;
-            let mut meter = Meter::start(cost, unmeasured, TURN_NS);
-            let mut pulled = 0;
-            while self.side(|side| side.input == Input::Ready && side.budget > 0)
-                && self.engine.is_running()
-                && pulled < MOST_PULLED
-                && !meter.is_used_up()
-            {
-                pulled += 1;
-                self.step(cx, in_place, &mut meter);
-            }
-            self.engine.measured(cx, meter);
-            self.notify_touched();
-            self.side(|side| side.input == Input::Ready && side.budget > 0)
-        }
-    }
-
-    /// One poll of the source, and what it brought.
-    #[inline]
-    unsafe fn step(&self, cx: &Cx<'_>, in_place: bool, meter: &mut Meter) {
-        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
-        unsafe {
-            let step = self.poll_source(cx);
-            match step {
-                Ok(Step::Item { key: Ok((key, hash)), message }) => {
-                    self.accept(cx, key, hash, message, in_place, meter);
-                }
-                Ok(Step::Item { key: Err(panic), message }) => {
-                    self.refuse(cx, message, Cause::KeyPanicked { message: panic });
-                }
-                Ok(Step::Pending { woken }) => {
-                    if !woken {
-                        self.side(|side| side.input = Input::Waiting);
-                    }
-                }
-                Ok(Step::End) => self.drop_source(cx),
-                Ok(Step::Failed(error)) => self.fail(cx, Cause::Source(error)),
-                Err(message) => self.fail(cx, Cause::SourcePanicked { message }),
-            }
-        }
-    }
-
-    #[inline]
-    unsafe fn poll_source(&self, cx: &Cx<'_>) -> Result<Step<K, M, ErrorOf<F>>, String> {
-        // SAFETY: rule 5 of seat/README.md: this function's contract.
-        let cell = unsafe {
-            self.side(|side| side.cell.as_ref().expect("the home runs only while it is attached").borrowed())
-        };
-        cx.user(|| {
-            // SAFETY: rule 8 of seat/README.md: the home keeps the source's cell as long as this core lives.
-            let (polled, woken) = unsafe {
-                polling(cell, |waker| {
-                    self.source.with_mut(|source| {
-                        // SAFETY: rules 5 and 9 of seat/README.md: only the home polls the source, with its seat lent;
-                        // the source is never moved out of its cell.
-                        let source = (*source).as_mut().expect("a source that is asked is there");
-                        Pin::new_unchecked(source).poll_next(&mut Context::from_waker(waker))
-                    })
-                })
-            };
-            match polled {
-                Poll::Ready(Some(Ok(message))) => {
-                    // Contained on its own: the message survives it and is discarded by the caller, once.
-                    let key = contain(|| {
-                        let key = (self.key)(&message);
-                        let hash = self.engine.hash(&key);
-                        (key, hash)
-                    });
-                    Step::Item { key, message }
-                }
-                Poll::Ready(Some(Err(error))) => Step::Failed(error),
-                Poll::Ready(None) => Step::End,
-                Poll::Pending => Step::Pending { woken },
-            }
-        })
-    }
-
-    /// Takes one message in: in place, to its live key, or to a worker chosen for its new key.
-    #[inline]
-    unsafe fn accept(&self, cx: &Cx<'_>, key: K, hash: u64, message: M, in_place: bool, meter: &mut Meter) {
-        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
-        unsafe {
-            // The comparison is the user's and may panic: nothing was changed yet.
-            let mut found = contain(|| self.side(|side| self.engine.find(&side.intake, hash, &key)));
-            if let Ok(Place::Live { worker, .. }) = found {
-                if self.engine.shared.workers[worker].sleeper().is_gone() {
-                    // What the dead worker still held is dropped; then its keys are free.
-                    self.engine.shared.sweep(worker);
-                    self.take_back();
-                    found = contain(|| self.side(|side| self.engine.find(&side.intake, hash, &key)));
-                }
-            }
-            match found {
-                Ok(Place::Live { entry, worker }) => self.queue(cx, entry, worker, false, message),
-                Ok(Place::Absent) => {
-                    if in_place && self.engine.plain(self.home, |plain| plain.ready == 0) {
-                        self.run_in_place(cx, key, hash, message, meter);
-                        return;
-                    }
-                    match self.choose() {
-                        Some(worker) => {
-                            let entry =
-                                self.side(|side| self.engine.admit(&mut side.intake, hash, key, worker));
-                            self.queue(cx, entry, worker, true, message);
-                        }
-                        None => {
-                            let message_text = "every worker is dead".to_owned();
-                            self.refuse(cx, message, Cause::NoWorker { message: message_text });
-                        }
-                    }
-                }
-                Err(panic) => self.refuse(cx, message, Cause::KeyPanicked { message: panic }),
-            }
-        }
-    }
-
-    /// The worker of a new key. The home itself is between two handlers, so an empty queue here is no wait at all.
-    #[inline]
-    unsafe fn choose(&self) -> Option<usize> {
-        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
-        unsafe {
-            let here = self.engine.plain(self.home, |plain| LaneView {
-                queued: plain.ready as u64,
-                cost: plain.cost,
-                worker: Doing::Looking,
-            });
-            self.side(|side| {
-                let Intake { placement, pushed, .. } = &mut side.intake;
-                placement.choose(
-                    &self.engine.shared.workers,
-                    |worker| {
-                        if worker == self.home { here } else { self.engine.view(pushed[worker], worker) }
-                    },
-                    |worker| self.engine.shared.ensure_started(worker).is_ok(),
-                )
-            })
-        }
-    }
-
-    /// Puts a message behind the others of its key.
-    #[inline]
-    unsafe fn queue(&self, cx: &Cx<'_>, entry: u32, worker: usize, fresh: bool, message: M) {
-        // SAFETY: rules 1, 4 and 5 of seat/README.md: this function's contract.
-        unsafe {
-            let item = self.side(|side| {
-                side.budget -= 1;
-                let slot = side.intake.take_slot().expect("the budget is within the window");
-                self.engine.put(slot, message);
-                let item = if fresh { Item::fresh(entry, slot) } else { Item::new(entry, slot) };
-                if worker == self.home {
-                    side.intake.add(entry);
-                } else {
-                    side.touched[worker] = true;
-                    self.engine.push(&mut side.intake, worker, item, || self.me());
-                }
-                item
-            });
-            if worker == self.home {
-                self.engine.enqueue(cx, item);
-            }
-        }
-    }
-
-    /// Runs a message where it arrived; only one whose handler waits gets a mailbox.
-    #[inline]
-    unsafe fn run_in_place(&self, cx: &Cx<'_>, key: K, hash: u64, message: M, meter: &mut Meter) {
-        let here = self.home;
-        // SAFETY: rules 1, 5 and 7 of seat/README.md: this function's contract; the place is the one that the intake
-        // would give out next, and this thread owns the intake.
-        unsafe {
-            // A worker that was given something must not wait for the end of this handler.
-            self.notify_touched();
-            let entry = self.side(|side| {
-                side.budget -= 1;
-                side.intake.next_entry().expect("the budget is within the window")
-            });
-            let cell = self.engine.cell(cx, entry);
-            let ran = self.engine.begin(cx, entry, cell, message);
-            meter.ran();
-            if let Ran::Pending { woken } = ran {
-                self.side(|side| {
-                    let placed = self.engine.admit(&mut side.intake, hash, key, here);
-                    debug_assert_eq!(placed, entry, "nobody else gives places out");
-                    let slot = side.intake.take_slot().expect("the budget is within the window");
-                    side.intake.add(entry);
-                    self.engine.mailbox(entry, |mailbox| {
-                        *mailbox = Mailbox::new();
-                        let _ = mailbox.on(Event::Enqueue);
-                        let _ = mailbox.on(Event::Begin);
-                        mailbox.running = slot;
-                    });
-                });
-                cx.worker.counters().mailboxes.add(1);
-                self.engine.suspend(here, entry, woken);
-                return;
-            }
-            cx.worker.counters().in_place.add(1);
-            let failed = self.engine.account(cx, ran, || {
-                contain(|| format!("{key:?}")).unwrap_or_else(|_| "<its Debug panicked>".to_owned())
-            });
-            self.engine.plain(here, |plain| {
-                if failed {
-                    plain.tally.failed += 1;
-                } else {
-                    plain.tally.handled += 1;
-                }
-            });
-            self.side(|side| {
-                side.intake.passed_through();
-                side.earn(1, self.engine.batch);
-            });
-            if std::mem::needs_drop::<K>() {
-                crate::contain::drop_contained("a key", key);
-            }
-        }
-    }
-
-    /// Notifies every worker that was given something since this was last called.
-    #[inline]
-    unsafe fn notify_touched(&self) {
-        for worker in 0..self.engine.lanes.len() {
-            // SAFETY: rule 5 of seat/README.md: this function's contract.
-            if unsafe { self.side(|side| std::mem::replace(&mut side.touched[worker], false)) } {
-                self.engine.notify(worker);
-            }
         }
     }
 
@@ -736,33 +482,5 @@ where
                 }),
             "a dispatch that ended has no live key"
         );
-    }
-}
-
-/// A source that cannot fail, as one that can.
-pub(crate) struct Items<S, E> {
-    source: S,
-    error: std::marker::PhantomData<fn() -> E>,
-}
-
-impl<S, E> Items<S, E> {
-    pub(crate) fn new(source: S) -> Self {
-        Self { source, error: std::marker::PhantomData }
-    }
-}
-
-impl<S: Stream, E> Stream for Items<S, E> {
-    type Item = Result<S::Item, E>;
-
-    #[inline]
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // SAFETY: contract of `Pin::map_unchecked_mut`: the source is never moved out of this wrapper, which is Unpin
-        // only if the source is (it holds nothing else).
-        let source = unsafe { self.map_unchecked_mut(|this| &mut this.source) };
-        source.poll_next(cx).map(|item| item.map(Ok))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.source.size_hint()
     }
 }

@@ -9,12 +9,13 @@ use std::cell::RefCell;
 use crossbeam_utils::CachePadded;
 
 use crate::contain::contain;
-use crate::engine::{Lanes, Round};
-use crate::executor::{Guard, Shared};
+use crate::executor::Guard;
+use crate::lanes::{Lanes, Round};
 use crate::metrics::WorkerCounters;
 use crate::placement::SHORT_NS;
 use crate::seat::Seat;
 use crate::seat::token::Token;
+use crate::shared::Shared;
 use crate::sleep::Sleeper;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Ordering, SegQueue, UnsafeCell, Weak, local, spin_hint};
 use crate::task::Task;

@@ -29,11 +29,11 @@ fn none_starts(_name: String, _body: Box<dyn FnOnce() + Send>) -> io::Result<()>
     Err(io::Error::new(io::ErrorKind::WouldBlock, "no thread left"))
 }
 
-fn executor(workers: usize, spawn: crate::executor::Spawn) -> KeyedExecutor {
+fn executor(workers: usize, spawn: crate::shared::Spawn) -> KeyedExecutor {
     KeyedExecutor::builder()
         .name("faulty")
         .workers(workers)
-        .start_for(crate::executor::Lifetime::Handles, spawn)
+        .start_for(crate::shared::Lifetime::Handles, spawn)
 }
 
 #[test]
@@ -78,12 +78,12 @@ fn without_a_single_thread_every_door_says_so_and_hands_the_message_back() {
 /// A dispatch whose own code panics: what only a bug of this crate can do.
 struct Bug(AtomicUsize);
 
-impl crate::engine::Lanes for Bug {
+impl crate::lanes::Lanes for Bug {
     unsafe fn attached(&self, _cx: &Cx<'_>, _id: AttachId) {
         panic!("a bug of the executor");
     }
-    unsafe fn round(&self, _cx: &Cx<'_>) -> crate::engine::Round {
-        crate::engine::Round::Ended
+    unsafe fn round(&self, _cx: &Cx<'_>) -> crate::lanes::Round {
+        crate::lanes::Round::Ended
     }
     unsafe fn wake(&self, _cx: &Cx<'_>, _entry: u32) {}
     unsafe fn settle(&self, _cx: &Cx<'_>) -> bool {
@@ -96,7 +96,7 @@ impl crate::engine::Lanes for Bug {
     unsafe fn bury(&self, _cx: &Cx<'_>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
-    fn shut(&self, _how: crate::engine::Shut) {}
+    fn shut(&self, _how: crate::lanes::Shut) {}
 }
 
 #[test]

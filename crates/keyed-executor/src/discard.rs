@@ -1,0 +1,126 @@
+//! Dropping what waits on a lane: for a dispatch that failed, was cancelled or forced, and for a worker that died.
+//!
+//! Each thing is taken off the lane before its `Drop`, which is the user's, runs with the seat lent or borrowed: whoever
+//! works on the seat meanwhile does not find it again. The message that runs right now is left alone.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::Hash;
+
+use crate::credit::Then;
+use crate::engine::Engine;
+use crate::error::Outcome;
+use crate::mailbox::NONE;
+use crate::mailbox::state::{Duty, Event, State};
+use crate::worker::Cx;
+
+/// # Safety
+/// Every `unsafe` method asks the caller to hold the seat of `cx` (rule 1 of seat/README.md).
+impl<K, M, H, F> Engine<K, M, H, F>
+where
+    K: Hash + Eq + Debug,
+    H: Fn(M) -> F,
+    F: Future,
+    F::Output: Outcome,
+{
+    /// Drops what waits on this lane: messages in the inbox and in mailboxes, futures that wait. The message that runs
+    /// right now is left alone.
+    pub(crate) unsafe fn discard_lane(&self, cx: &Cx<'_>) {
+        let worker = cx.worker.index();
+        // SAFETY: rules 1 to 4 of seat/README.md: the caller holds the seat. Each thing is taken off the lane before
+        // the user's `Drop` runs with the seat lent, so whoever borrows the seat meanwhile does not find it again.
+        unsafe {
+            self.take_inbox(cx);
+            while let Some(entry) = self.pop_ready(worker) {
+                let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::Begin));
+                self.discard_mailbox(cx, entry, duty);
+            }
+            let residents = self.plain(worker, |plain| plain.residents.len());
+            for entry in 0..residents as u32 {
+                let waited = self.plain(worker, |plain| {
+                    let waited = std::mem::replace(&mut plain.residents[entry as usize].waiting, false);
+                    plain.waiting -= usize::from(waited);
+                    waited
+                });
+                if waited {
+                    let _ = self.mailbox(entry, |mailbox| mailbox.on(Event::Wake));
+                    let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::Begin));
+                    self.discard_mailbox(cx, entry, duty);
+                }
+            }
+            let running = self.plain(worker, |plain| plain.turn);
+            if running != NONE {
+                self.discard_queue(cx, running);
+            }
+            self.publish(cx, Then::Dry);
+        }
+    }
+
+    /// Drops a mailbox's future if it has one, then its queue. The mailbox is Running when this is called.
+    unsafe fn discard_mailbox(&self, cx: &Cx<'_>, entry: u32, duty: Duty) {
+        // SAFETY: rules 2 to 4 of seat/README.md: this function's contract.
+        unsafe {
+            if duty == Duty::Poll {
+                self.drop_future(cx, entry);
+            }
+            let (running, queue) = self.mailbox(entry, |mailbox| {
+                let lists = (
+                    std::mem::replace(&mut mailbox.running, NONE),
+                    std::mem::replace(&mut mailbox.head, NONE),
+                );
+                let duty = mailbox.on(Event::FinishLast);
+                debug_assert_eq!(duty, Duty::Forget);
+                lists
+            });
+            cx.worker.counters().forgotten.add(1);
+            if running != NONE {
+                self.complete(cx, entry, running, |tally| tally.cancelled += 1);
+            }
+            self.discard_slots(cx, entry, queue);
+        }
+    }
+
+    /// Drops the queue of a mailbox whose running message is left alone.
+    unsafe fn discard_queue(&self, cx: &Cx<'_>, entry: u32) {
+        // SAFETY: rules 2 and 4 of seat/README.md: this function's contract.
+        unsafe {
+            let queue = self.mailbox(entry, |mailbox| std::mem::replace(&mut mailbox.head, NONE));
+            self.discard_slots(cx, entry, queue);
+        }
+    }
+
+    /// Drops the messages of a list that was taken off its mailbox.
+    unsafe fn discard_slots(&self, cx: &Cx<'_>, entry: u32, mut slot: u32) {
+        while slot != NONE {
+            // SAFETY: rule 4 of seat/README.md: the list was taken off its mailbox, it is this thread's alone.
+            unsafe {
+                let next = self.slots[slot as usize].next.with(|next| *next);
+                let message = self.take(slot);
+                cx.drop_user("a message", message);
+                self.complete(cx, entry, slot, |tally| tally.discarded += 1);
+                slot = next;
+            }
+        }
+    }
+
+    /// Gives up the message that ran when this worker's thread died of a bug: its future is leaked, not touched.
+    pub(crate) unsafe fn bury_lane(&self, cx: &Cx<'_>) {
+        let worker = cx.worker.index();
+        // SAFETY: rules 1 and 2 of seat/README.md: the caller holds the seat of a thread that will run nothing more.
+        unsafe {
+            let running = self.plain(worker, |plain| std::mem::replace(&mut plain.turn, NONE));
+            if running == NONE || self.mailbox(running, |mailbox| mailbox.state()) != State::Running {
+                return;
+            }
+            self.discard_queue(cx, running);
+            let slot = self.mailbox(running, |mailbox| {
+                let _ = mailbox.on(Event::FinishLast);
+                std::mem::replace(&mut mailbox.running, NONE)
+            });
+            cx.worker.counters().forgotten.add(1);
+            if slot != NONE {
+                self.complete(cx, running, slot, |tally| tally.cancelled += 1);
+            }
+        }
+    }
+}

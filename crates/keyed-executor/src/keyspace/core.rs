@@ -1,0 +1,345 @@
+//! An engine with its intake behind a lock: what a keyspace's handles talk to.
+//!
+//! The lock is held for directory, permits and the push, and for nothing of the user's but the comparison of keys; no
+//! waker and no `Drop` of the user's runs under it.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::Hash;
+use std::task::{Wake, Waker};
+
+use super::{Door, Handle, Keyspace};
+use crate::credit::{Need, Then, Ticket};
+use crate::engine::Engine;
+use crate::error::{Cause, Ledger, Outcome, SubmitError, SubmitRefusal};
+use crate::executor::Guard;
+use crate::intake::{Intake, Place};
+use crate::lane::Item;
+use crate::lanes::{Lanes, Round, Shut};
+use crate::seat::AttachId;
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Weak, lock};
+use crate::worker::Cx;
+
+/// An engine with an intake behind a lock.
+struct Core<K, M, H, F: Future>
+where
+    F::Output: Outcome,
+    K: Hash + Eq + Debug,
+    H: Fn(M) -> F,
+{
+    engine: Engine<K, M, H, F>,
+    intake: Mutex<Intake>,
+    tickets: AtomicU64,
+    me: Weak<Self>,
+}
+
+/// Why a submission was not accepted.
+enum Refused<K, M> {
+    /// The submitter gets its message back.
+    ForGood(K, SubmitError<M>),
+    /// The key lives on a worker whose thread is gone; it is free once that worker was swept.
+    ByTheDead { worker: usize, key: K, message: M },
+}
+
+/// Makes a keyspace on an executor; one that is closed refuses every submission.
+pub(crate) fn open<K, M, H, F>(guard: Arc<Guard>, options: crate::Options, handler: H) -> Keyspace<K, M>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    let shared = Arc::clone(guard.shared());
+    let workers = shared.workers.len();
+    let start = shared.next_start();
+    let core = Arc::new_cyclic(|me| {
+        let engine = Engine::new(Arc::clone(&shared), options, handler);
+        let intake = Intake::new(engine.window, workers, start);
+        Core { engine, intake: Mutex::new(intake), tickets: AtomicU64::new(0), me: Weak::clone(me) }
+    });
+    let registered: Weak<Core<K, M, H, F>> = Arc::downgrade(&core);
+    if !shared.register(registered) {
+        lock(&core.intake).closed = true;
+        core.engine.end();
+    }
+    Keyspace { handle: Arc::new(Handle { door: core, _executor: guard }) }
+}
+
+impl<K, M, H, F> Core<K, M, H, F>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    fn me(&self) -> Arc<dyn Lanes> {
+        self.me.upgrade().expect("a core that is used is alive")
+    }
+
+    /// What refuses every submission now, with the intake in hand.
+    fn refusal(&self, intake: &Intake) -> Option<SubmitRefusal> {
+        if intake.closed {
+            return Some(SubmitRefusal::Closed);
+        }
+        self.engine.has_failed().then_some(SubmitRefusal::Failed)
+    }
+
+    /// Takes the permit and shows the message; which worker to notify.
+    fn accept(&self, hash: u64, key: K, message: M) -> Result<usize, Refused<K, M>> {
+        let engine = &self.engine;
+        let mut guard = lock(&self.intake);
+        let intake = &mut *guard;
+        let refuse = |key, reason, message| Err(Refused::ForGood(key, SubmitError { reason, message }));
+        if let Some(reason) = self.refusal(intake) {
+            return refuse(key, reason, message);
+        }
+        intake.since_reclaim += 1;
+        if intake.room() == 0 || intake.since_reclaim >= engine.batch {
+            engine.reclaim(intake);
+        }
+        if intake.room() == 0 {
+            return refuse(key, SubmitRefusal::Full, message);
+        }
+        // The comparison is the user's and may panic: nothing was changed yet.
+        let (entry, worker, fresh) = match engine.find(intake, hash, &key) {
+            Place::Live { worker, .. } if engine.shared.workers[worker].sleeper().is_gone() => {
+                return Err(Refused::ByTheDead { worker, key, message });
+            }
+            Place::Live { entry, worker } => (entry, worker, false),
+            Place::Absent => {
+                let Some(worker) = engine.choose(intake) else {
+                    // A closed executor starts no thread; it is about to close this door too.
+                    let closed = engine.shared.is_closed();
+                    let reason = if closed { SubmitRefusal::Closed } else { SubmitRefusal::NoWorker };
+                    return refuse(key, reason, message);
+                };
+                (engine.admit(intake, hash, key, worker), worker, true)
+            }
+        };
+        let slot = intake.take_slot().expect("there was room");
+        engine.put(slot, message);
+        let item = if fresh { Item::fresh(entry, slot) } else { Item::new(entry, slot) };
+        engine.push(intake, worker, item, || self.me());
+        Ok(worker)
+    }
+
+    /// Shuts the door; the dispatch ends with its last message.
+    fn close_intake(&self) {
+        let accepted = {
+            let mut intake = lock(&self.intake);
+            if std::mem::replace(&mut intake.closed, true) {
+                return;
+            }
+            intake.accepted
+        };
+        self.engine.credit.wake_all();
+        let end = Arc::new(End { core: Weak::clone(&self.me), accepted });
+        Arc::clone(&end).wake();
+        self.engine.shared.intake_closed();
+    }
+}
+
+/// Ends a closed keyspace once everything came back: a waiter like any other.
+struct End<K, M, H, F: Future>
+where
+    F::Output: Outcome,
+    K: Hash + Eq + Debug,
+    H: Fn(M) -> F,
+{
+    core: Weak<Core<K, M, H, F>>,
+    accepted: u64,
+}
+
+/// No submitter's ticket: those are counted from zero.
+const END: Ticket = Ticket::MAX;
+
+impl<K, M, H, F> Wake for End<K, M, H, F>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    fn wake(self: Arc<Self>) {
+        let Some(core) = self.core.upgrade() else { return };
+        let all = Need { busy: self.accepted, dry: self.accepted, empty_at: None };
+        let accepted = self.accepted;
+        let returned = core.engine.credit.register(END, all, &Waker::from(self));
+        if returned >= accepted && core.engine.credit.forget(END) {
+            core.engine.reclaim(&mut lock(&core.intake));
+            core.engine.end();
+        }
+    }
+}
+
+impl<K, M, H, F> Door<K, M> for Core<K, M, H, F>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    fn try_submit(&self, key: K, message: M) -> Result<(), (K, SubmitError<M>)> {
+        let hash = self.engine.hash(&key);
+        let (mut key, mut message) = (key, message);
+        loop {
+            match self.accept(hash, key, message) {
+                Ok(worker) => {
+                    self.engine.notify(worker);
+                    return Ok(());
+                }
+                Err(Refused::ForGood(key, error)) => return Err((key, error)),
+                Err(Refused::ByTheDead { worker, key: back, message: unsent }) => {
+                    // What the dead worker still held is dropped, outside the lock; then its keys are free.
+                    (key, message) = (back, unsent);
+                    self.engine.shared.sweep(worker);
+                    self.engine.reclaim(&mut lock(&self.intake));
+                }
+            }
+        }
+    }
+
+    fn register(&self, ticket: Ticket, waker: &Waker) -> bool {
+        let (returned, refused) = {
+            let intake = lock(&self.intake);
+            (intake.returned, self.refusal(&intake).is_some() || intake.room() > 0)
+        };
+        if refused {
+            return false;
+        }
+        let half = (self.engine.window / 2).max(1) as u64;
+        let need = Need {
+            busy: returned + half,
+            dry: returned + (self.engine.batch as u64).min(half),
+            empty_at: Some(returned),
+        };
+        let now = self.engine.credit.register(ticket, need, waker);
+        // Looked at again after the registration: a completion, or a door that was shut meanwhile.
+        if now > returned || self.refusal(&lock(&self.intake)).is_some() {
+            // Woken already, or not: either way this submitter looks again.
+            self.engine.credit.forget(ticket);
+            return false;
+        }
+        true
+    }
+
+    fn forget(&self, ticket: Ticket, pass_on: bool) {
+        let waited = self.engine.credit.forget(ticket);
+        if pass_on && !waited {
+            // It was woken: whoever waits behind it may go on if there is room left.
+            self.engine.credit.check(Then::Dry);
+        }
+    }
+
+    fn ticket(&self) -> Ticket {
+        // Relaxed: only uniqueness and each caller's own order count.
+        self.tickets.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn in_flight(&self) -> usize {
+        let mut intake = lock(&self.intake);
+        self.engine.reclaim(&mut intake);
+        intake.outstanding() as usize
+    }
+
+    fn live_keys(&self) -> usize {
+        let mut intake = lock(&self.intake);
+        self.engine.reclaim(&mut intake);
+        intake.live()
+    }
+
+    fn accepted(&self) -> u64 {
+        lock(&self.intake).accepted
+    }
+
+    fn drained(&self, target: u64, ticket: Ticket, waker: &Waker) -> Option<Ledger> {
+        let need = Need { busy: target, dry: target, empty_at: None };
+        if self.engine.credit.returned() < target && self.engine.credit.register(ticket, need, waker) < target
+        {
+            return None;
+        }
+        self.engine.credit.forget(ticket);
+        let mut intake = lock(&self.intake);
+        self.engine.reclaim(&mut intake);
+        let accepted = intake.accepted;
+        drop(intake);
+        Some(self.engine.ledger(accepted))
+    }
+
+    fn close(&self) {
+        self.close_intake();
+    }
+
+    fn cancel(&self) {
+        // The door first: whoever waits at it finds it closed, not failed.
+        self.close_intake();
+        self.engine.stop(Cause::Cancelled);
+    }
+}
+
+impl<K, M, H, F> Lanes for Core<K, M, H, F>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    unsafe fn attached(&self, cx: &Cx<'_>, id: AttachId) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.plain(cx.worker.index(), |plain| plain.attached = Some(id)) };
+    }
+
+    unsafe fn round(&self, cx: &Cx<'_>) -> Round {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.lane_round(cx) }
+    }
+
+    unsafe fn wake(&self, cx: &Cx<'_>, entry: u32) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.woken(cx, entry) };
+    }
+
+    unsafe fn settle(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.publish(cx, Then::Dry) };
+        false
+    }
+
+    unsafe fn has_news(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.lane_has_news(cx) }
+    }
+
+    unsafe fn discard(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.discard_lane(cx) };
+    }
+
+    unsafe fn bury(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.bury_lane(cx) };
+    }
+
+    fn shut(&self, how: Shut) {
+        self.close_intake();
+        if how == Shut::Force {
+            self.engine.stop(Cause::Closed);
+        }
+    }
+}
+
+impl<K, M, H, F: Future> Drop for Core<K, M, H, F>
+where
+    F::Output: Outcome,
+    K: Hash + Eq + Debug,
+    H: Fn(M) -> F,
+{
+    fn drop(&mut self) {
+        self.engine.drop_keys(&mut lock(&self.intake));
+    }
+}

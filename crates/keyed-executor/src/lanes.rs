@@ -1,0 +1,49 @@
+//! A dispatch as its workers and its executor see it: without its types.
+//!
+//! Both doors implement it; one call is made for each lane and round, never for each message.
+
+use crate::seat::AttachId;
+use crate::worker::Cx;
+
+/// What a dispatch has left to do on one worker after its round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// More is ready; the estimate is for placement.
+    Busy { backlog_ns: u64 },
+    /// Nothing is ready.
+    Dry,
+    /// The dispatch is over and may be detached.
+    Ended,
+}
+
+/// How an executor shuts a dispatch's door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shut {
+    /// Accept nothing more; finish what was accepted.
+    Close,
+    /// Accept nothing more and start nothing more.
+    Force,
+}
+
+/// A dispatch as its workers see it, without its types.
+///
+/// # Safety
+/// Every `unsafe` method asks the caller to hold the seat of `cx` (rule 1 of seat/README.md).
+pub(crate) trait Lanes: Send + Sync {
+    /// The dispatch is on the seat under this number.
+    unsafe fn attached(&self, cx: &Cx<'_>, id: AttachId);
+    /// Runs what is ready here, for a bounded time.
+    unsafe fn round(&self, cx: &Cx<'_>) -> Round;
+    /// A waker of this lane fired.
+    unsafe fn wake(&self, cx: &Cx<'_>, entry: u32);
+    /// The worker runs dry: give back what is finished; true if that brought new work.
+    unsafe fn settle(&self, cx: &Cx<'_>) -> bool;
+    /// Whether something came since the last round.
+    unsafe fn has_news(&self, cx: &Cx<'_>) -> bool;
+    /// Drops what waits here; what runs is left alone.
+    unsafe fn discard(&self, cx: &Cx<'_>);
+    /// The worker's thread died of a bug: what it ran is given up.
+    unsafe fn bury(&self, cx: &Cx<'_>);
+    /// Shuts the door, from any thread.
+    fn shut(&self, how: Shut);
+}
