@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use crossbeam_utils::CachePadded;
+
 use crate::config::{Config, ConfigError};
 use crate::executor::{Guard, KeyedExecutor};
+use crate::rescue::Rescue;
+use crate::seat::token::Token;
 use crate::shared::{Lifetime, Shared, Spawn, spawn};
 use crate::shutdown::Threads;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Condvar, Mutex, OnceLock};
@@ -55,6 +59,18 @@ impl Builder {
         self
     }
 
+    /// Threads that may take over for stuck ones; 0 turns the rescue off.
+    pub fn rescue_threads(mut self, threads: usize) -> Self {
+        self.config.rescue_threads = threads;
+        self
+    }
+
+    /// How long a handler may hold its thread before another one goes on with the rest of its worker.
+    pub fn rescue_after(mut self, held: Duration) -> Self {
+        self.config.rescue_after = held;
+        self
+    }
+
     /// A tokio runtime that every worker thread enters, so that tokio's timers and I/O work inside handlers.
     #[cfg(feature = "tokio")]
     pub fn tokio(mut self, handle: tokio::runtime::Handle) -> Self {
@@ -73,9 +89,15 @@ impl Builder {
 
     /// Builds with a way of its own to start threads, from values that were checked.
     pub(crate) fn start_for(self, lifetime: Lifetime, spawn: Spawn) -> KeyedExecutor {
+        let (workers, spares) = (self.config.workers, self.config.rescue_threads);
+        let tokens: Arc<[CachePadded<Token>]> = (0..workers + spares)
+            .map(|thread| {
+                CachePadded::new(if thread < workers { Token::parked() } else { Token::without_seat() })
+            })
+            .collect();
         let shared = Arc::new(Shared {
             lifetime,
-            workers: (0..self.config.workers).map(Worker::new).collect(),
+            workers: (0..self.config.workers).map(|index| Worker::new(index, Arc::clone(&tokens))).collect(),
             config: self.config,
             guard: OnceLock::new(),
             closed: AtomicBool::new(false),
@@ -84,7 +106,8 @@ impl Builder {
             open_intakes: AtomicUsize::new(0),
             dispatches: Mutex::new(Vec::new()),
             threads: Mutex::new(Threads::default()),
-            thread_ended: Condvar::new(),
+            last_thread: Condvar::new(),
+            rescue: Rescue::new(workers..workers + spares),
             spawn,
             round_robin: AtomicUsize::new(0),
             #[cfg(feature = "tokio")]

@@ -19,6 +19,10 @@ pub mod defaults {
     pub const THROUGHPUT: usize = 16;
     /// How long a worker that ran dry polls before it parks.
     pub const SPIN: Duration = Duration::ZERO;
+    /// Threads that may take over for stuck ones.
+    pub const RESCUE_THREADS: usize = 64;
+    /// How long a handler may hold its thread before another one goes on with the rest of its worker.
+    pub const RESCUE_AFTER: Duration = Duration::from_millis(1);
 
     /// One worker for each available processor, 1 where that cannot be told.
     #[must_use]
@@ -40,6 +44,12 @@ pub mod limits {
     pub const THROUGHPUT: RangeInclusive<usize> = 1..=65_536;
     /// The longest spin.
     pub const MAX_SPIN: Duration = Duration::from_millis(1);
+    /// Threads that may take over for stuck ones; 0 turns the rescue off.
+    pub const RESCUE_THREADS: RangeInclusive<usize> = 0..=4_096;
+    /// The shortest time before a rescue: a sooner one costs more than it saves.
+    pub const MIN_RESCUE_AFTER: Duration = Duration::from_millis(1);
+    /// The longest time before a rescue.
+    pub const MAX_RESCUE_AFTER: Duration = Duration::from_secs(60);
 }
 
 /// What an executor is told. Plain data; checked when the executor is built.
@@ -63,6 +73,11 @@ pub struct Config {
     pub throughput: usize,
     /// How long a worker that ran dry polls for work before it parks; zero parks at once.
     pub spin: Duration,
+    /// Threads beside the workers that may take over for stuck ones; they are started when needed and end unused. 0 turns
+    /// the rescue off.
+    pub rescue_threads: usize,
+    /// How long a handler, or the source, may hold its thread before another one goes on with the rest of its worker.
+    pub rescue_after: Duration,
 }
 
 impl Default for Config {
@@ -73,6 +88,8 @@ impl Default for Config {
             max_in_flight: defaults::MAX_IN_FLIGHT,
             throughput: defaults::THROUGHPUT,
             spin: defaults::SPIN,
+            rescue_threads: defaults::RESCUE_THREADS,
+            rescue_after: defaults::RESCUE_AFTER,
         }
     }
 }
@@ -96,6 +113,14 @@ impl Config {
         within("workers", self.workers, &limits::WORKERS);
         within("max_in_flight", self.max_in_flight, &limits::MAX_IN_FLIGHT);
         within("throughput", self.throughput, &limits::THROUGHPUT);
+        within("rescue_threads", self.rescue_threads, &limits::RESCUE_THREADS);
+        if self.rescue_after < limits::MIN_RESCUE_AFTER || self.rescue_after > limits::MAX_RESCUE_AFTER {
+            problems.push(ConfigProblem {
+                field: "rescue_after",
+                value: format!("{:?}", self.rescue_after),
+                accepted: format!("{:?} to {:?}", limits::MIN_RESCUE_AFTER, limits::MAX_RESCUE_AFTER),
+            });
+        }
         if self.spin > limits::MAX_SPIN {
             problems.push(ConfigProblem {
                 field: "spin",

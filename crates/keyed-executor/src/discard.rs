@@ -8,11 +8,11 @@ use std::future::Future;
 use std::hash::Hash;
 
 use crate::credit::Then;
+use crate::cx::Cx;
 use crate::engine::Engine;
 use crate::error::Outcome;
 use crate::mailbox::NONE;
 use crate::mailbox::state::{Duty, Event, State};
-use crate::worker::Cx;
 
 /// # Safety
 /// Every `unsafe` method asks the caller to hold the seat of `cx` (rule 1 of seat/README.md).
@@ -46,6 +46,11 @@ where
                     let _ = self.mailbox(entry, |mailbox| mailbox.on(Event::Wake));
                     let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::Begin));
                     self.discard_mailbox(cx, entry, duty);
+                }
+            }
+            for entry in 0..residents as u32 {
+                if self.plain(worker, |plain| plain.residents[entry as usize].detached) {
+                    self.discard_queue(cx, entry);
                 }
             }
             let running = self.plain(worker, |plain| plain.turn);

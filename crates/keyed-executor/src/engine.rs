@@ -12,6 +12,7 @@ use std::mem::MaybeUninit;
 use crossbeam_utils::CachePadded;
 
 use crate::credit::{Credit, Then};
+use crate::cx::Cx;
 use crate::error::{Cause, Ledger, Outcome};
 use crate::intake::{Intake, Place};
 use crate::lane::{Item, Lane, Plain};
@@ -22,7 +23,8 @@ use crate::placement::{Doing, LaneView};
 use crate::shared::Shared;
 use crate::sleep::Notified;
 use crate::sync::{Arc, AtomicU8, AtomicU64, HashSeed, Mutex, Ordering, UnsafeCell, lock};
-use crate::worker::{Cx, Job};
+use crate::turn::Lost;
+use crate::worker::Job;
 
 /// The life of a dispatch: it only goes up.
 pub(crate) mod phase {
@@ -77,6 +79,8 @@ where
     hasher: HashSeed,
     phase: CachePadded<AtomicU8>,
     failure: Mutex<Option<Cause<ErrorOf<F>>>>,
+    /// Outcomes of messages whose threads lost their seats.
+    pub(crate) handed_in: Mutex<Vec<Lost<ErrorOf<F>>>>,
     counts: Counts,
 }
 
@@ -129,6 +133,7 @@ where
             hasher: HashSeed::default(),
             phase: CachePadded::new(AtomicU8::new(phase::RUNNING)),
             failure: Mutex::new(None),
+            handed_in: Mutex::new(Vec::new()),
             counts: Counts::default(),
             shared,
         }

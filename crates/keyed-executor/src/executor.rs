@@ -67,13 +67,16 @@ pub struct KeyedExecutor {
 
 impl Debug for KeyedExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Config { name, workers, max_in_flight, throughput, spin } = self.config();
+        let Config { name, workers, max_in_flight, throughput, spin, rescue_threads, rescue_after } =
+            self.config();
         f.debug_struct("KeyedExecutor")
             .field("name", name)
             .field("workers", workers)
             .field("max_in_flight", max_in_flight)
             .field("throughput", throughput)
             .field("spin", spin)
+            .field("rescue_threads", rescue_threads)
+            .field("rescue_after", rescue_after)
             .finish()
     }
 }

@@ -6,7 +6,10 @@
 //!
 //! It does not move messages: the engine's arrays hold them, and `engine.rs` pushes what the intake decided.
 
+use crossbeam_utils::CachePadded;
+
 use crate::directory::Directory;
+use crate::lane::Lane;
 use crate::mailbox::NONE;
 use crate::placement::Placement;
 
@@ -181,6 +184,11 @@ impl Intake {
         self.directory.remove(hash, entry);
         self.free_entries.give(entry);
         true
+    }
+
+    /// Whether completions wait to be taken back.
+    pub(crate) fn returned_elsewhere(&self, lanes: &[CachePadded<Lane>]) -> bool {
+        lanes.iter().zip(&self.reclaimed).any(|(lane, reclaimed)| lane.completions.published() != *reclaimed)
     }
 
     /// Counts a message that ran in place and ended there: it never had a permit of its own for others to see.

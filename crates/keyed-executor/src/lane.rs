@@ -110,6 +110,8 @@ pub(crate) struct Resident {
     pub(crate) cell: Option<Arc<WakeCell>>,
     /// Whether its future waits for a wake.
     pub(crate) waiting: bool,
+    /// Whether a thread that lost its seat is inside its handler.
+    pub(crate) detached: bool,
 }
 
 /// What the worker counts since it last published.

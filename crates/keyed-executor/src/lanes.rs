@@ -2,8 +2,8 @@
 //!
 //! Both doors implement it; one call is made for each lane and round, never for each message.
 
+use crate::cx::Cx;
 use crate::seat::AttachId;
-use crate::worker::Cx;
 
 /// What a dispatch has left to do on one worker after its round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(crate) enum Round {
     Dry,
     /// The dispatch is over and may be detached.
     Ended,
+    /// The seat was lost meanwhile: the caller touches nothing of it any more.
+    Lost,
 }
 
 /// How an executor shuts a dispatch's door.
@@ -40,6 +42,12 @@ pub(crate) trait Lanes: Send + Sync {
     unsafe fn settle(&self, cx: &Cx<'_>) -> bool;
     /// Whether something came since the last round.
     unsafe fn has_news(&self, cx: &Cx<'_>) -> bool;
+    /// Whether something waits here that another thread could go on with.
+    unsafe fn waits(&self, cx: &Cx<'_>) -> bool;
+    /// The seat was taken from under what ran here, if anything did: it is detached.
+    unsafe fn adopt(&self, cx: &Cx<'_>);
+    /// Outcomes were handed in by threads that lost this seat.
+    unsafe fn handed_in(&self, cx: &Cx<'_>);
     /// Drops what waits here; what runs is left alone.
     unsafe fn discard(&self, cx: &Cx<'_>);
     /// The worker's thread died of a bug: what it ran is given up.

@@ -53,12 +53,16 @@ mod lanes;
 mod engine;
 mod round;
 mod turn;
+mod detached;
 mod mailbox;
 mod meter;
 mod discard;
 
 mod worker;
+mod cx;
 mod seat;
+mod rescue;
+mod monitor;
 mod wake;
 mod sleep;
 mod task;

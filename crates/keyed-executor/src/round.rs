@@ -9,7 +9,8 @@ use std::future::Future;
 use std::hash::Hash;
 
 use crate::credit::Then;
-use crate::engine::{Engine, phase};
+use crate::cx::Cx;
+use crate::engine::{Engine, ErrorOf, phase};
 use crate::error::Outcome;
 use crate::lane::Item;
 use crate::lanes::Round;
@@ -18,7 +19,7 @@ use crate::mailbox::{Mailbox, NONE};
 use crate::meter::Meter;
 use crate::placement::SHORT_NS;
 use crate::sync::Ordering;
-use crate::worker::Cx;
+use crate::turn::Lost;
 
 /// # Safety
 /// Every `unsafe` method asks the caller to hold the seat of `cx` (rule 1 of seat/README.md).
@@ -30,10 +31,10 @@ where
     F::Output: Outcome,
 {
     /// One round of a lane whose dispatch has its intake elsewhere.
-    pub(crate) unsafe fn lane_round(&self, cx: &Cx<'_>) -> Round {
+    pub(crate) unsafe fn lane_round(&self, cx: &Cx<'_>) -> Result<Round, Lost<ErrorOf<F>>> {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe {
-            match self.see_phase(cx) {
+            Ok(match self.see_phase(cx) {
                 phase::ENDED => Round::Ended,
                 phase::STOPPING => {
                     if self.lane_holds_something(cx) {
@@ -42,13 +43,13 @@ where
                     Round::Dry
                 }
                 _ => {
-                    self.run_lane(cx);
+                    self.run_lane(cx)?;
                     match self.backlog(cx.worker.index()) {
                         0 => Round::Dry,
                         backlog_ns => Round::Busy { backlog_ns },
                     }
                 }
-            }
+            })
         }
     }
 
@@ -88,7 +89,7 @@ where
 
     /// Takes what the inbox brought and runs ready mailboxes.
     #[inline]
-    pub(crate) unsafe fn run_lane(&self, cx: &Cx<'_>) {
+    pub(crate) unsafe fn run_lane(&self, cx: &Cx<'_>) -> Result<(), Lost<ErrorOf<F>>> {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe {
             self.take_inbox(cx);
@@ -96,12 +97,12 @@ where
             let (ready, cost, unmeasured) =
                 self.plain(worker, |plain| (plain.ready, plain.cost, plain.unmeasured));
             if ready == 0 {
-                return;
+                return Ok(());
             }
             let mut meter = Meter::start(cost, unmeasured, SHORT_NS);
             while !meter.is_used_up() && self.is_running() {
                 let Some(entry) = self.pop_ready(worker) else { break };
-                self.turn(cx, entry, &mut meter);
+                self.turn(cx, entry, &mut meter)?;
             }
             self.measured(cx, meter);
             let unshown = self.plain(worker, |plain| plain.written - plain.shown);
@@ -109,6 +110,7 @@ where
                 self.publish(cx, Then::Busy);
             }
         }
+        Ok(())
     }
 
     /// Stores what a round measured, for the next one and for placement.

@@ -6,13 +6,14 @@ use crate::config::Config;
 use crate::error::{RejectReason, Rejected};
 use crate::executor::Guard;
 use crate::lanes::Lanes;
+use crate::rescue::{Rescue, Spare};
 use crate::shutdown::Threads;
 use crate::sleep::Notified;
 use crate::sync::{
     Arc, AtomicBool, AtomicUsize, Condvar, Mutex, OnceLock, Ordering, Weak, lock, spawn_named,
 };
 use crate::task::{Task, TaskCell};
-use crate::worker::{self, Job, Worker};
+use crate::worker::{self, Entry, Job, Left, Worker};
 
 /// Starts a worker's thread; tests put a failing one here.
 pub(crate) type Spawn = fn(String, Box<dyn FnOnce() + Send>) -> std::io::Result<()>;
@@ -24,6 +25,14 @@ pub(crate) enum Lifetime {
     Handles,
     /// Nobody: the process-wide one serves whoever has none of their own.
     Process,
+}
+
+/// What a new thread begins with.
+pub(crate) enum Seat {
+    /// A worker's seat that nobody was on yet.
+    Worker(Arc<Worker>),
+    /// None: it waits for one that is taken for it.
+    Spare(Arc<Spare>),
 }
 
 /// What every part of an executor shares.
@@ -39,7 +48,8 @@ pub(crate) struct Shared {
     pub(crate) open_intakes: AtomicUsize,
     pub(crate) dispatches: Mutex<Vec<Weak<dyn Lanes>>>,
     pub(crate) threads: Mutex<Threads>,
-    pub(crate) thread_ended: Condvar,
+    pub(crate) last_thread: Condvar,
+    pub(crate) rescue: Rescue,
     pub(crate) spawn: Spawn,
     pub(crate) round_robin: AtomicUsize,
     #[cfg(feature = "tokio")]
@@ -78,15 +88,13 @@ impl Shared {
         }
         let name = format!("{}-{}", self.config.name, worker.index() + 1);
         let (shared, started) = (Arc::clone(self), Arc::clone(worker));
-        let body = Box::new(move || {
-            #[cfg(feature = "tokio")]
-            let _entered = shared.tokio.as_ref().map(tokio::runtime::Handle::enter);
-            worker::run(&shared, &started);
-        });
+        let body = Box::new(move || shared.thread_body(started.index(), Seat::Worker(started)));
         match (self.spawn)(name, body) {
             Ok(()) => {
                 threads.live += 1;
+                threads.seats += 1;
                 worker.mark_started();
+                self.start_monitor(&mut threads);
                 Ok(())
             }
             Err(error) => {
@@ -96,6 +104,33 @@ impl Shared {
                 threads.unstartable.insert(worker.index(), error.to_string());
                 Err(RejectReason::Unstartable(error.to_string()))
             }
+        }
+    }
+
+    /// The life of a thread: on its first seat, and as a spare whenever it lost one.
+    pub(crate) fn thread_body(self: &Arc<Self>, thread: usize, first: Seat) {
+        #[cfg(feature = "tokio")]
+        let _entered = self.tokio.as_ref().map(tokio::runtime::Handle::enter);
+        let mut seat = match first {
+            Seat::Worker(worker) => Some((worker, Entry::First)),
+            Seat::Spare(spare) => self.rescue.wait_for_seat(&spare).map(|worker| (worker, Entry::Adopts)),
+        };
+        while let Some((worker, entry)) = seat {
+            match worker::occupy(self, &worker, thread, entry) {
+                Left::Done => break,
+                Left::Lost => {
+                    seat = self.rescue.wait_again(thread).map(|worker| (worker, Entry::Adopts));
+                }
+            }
+        }
+        self.thread_ended();
+    }
+
+    /// Tells a seat's occupant that an outcome was left with a dispatch; `lanes` keeps that alive until it is taken.
+    pub(crate) fn tell_handed_in(&self, worker: &Arc<Worker>, lanes: Arc<dyn Lanes>) {
+        worker.jobs().push(Job::HandedIn(lanes));
+        if worker.sleeper().notify() == Notified::Gone {
+            self.sweep(worker.index());
         }
     }
 

@@ -21,15 +21,21 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use crate::cx::Cx;
 use crate::lanes::Shut;
 use crate::shared::{Lifetime, Shared};
 use crate::sync::{Arc, Ordering, PoisonError, fence, lock, yield_now};
-use crate::worker::{Cx, Hold, Job, Worker};
+use crate::worker::{Job, Worker};
 
 /// The threads of an executor.
 #[derive(Default)]
 pub(crate) struct Threads {
+    /// Threads that run, spares and the monitor among them.
     pub(crate) live: usize,
+    /// Seats whose occupant has not ended.
+    pub(crate) seats: usize,
+    /// The monitor was started, or could not be.
+    pub(crate) monitored: bool,
     /// No thread is started any more.
     pub(crate) closed: bool,
     /// Workers whose thread could not be started, and why.
@@ -56,7 +62,14 @@ impl Shared {
         if self.closed.swap(true, Ordering::AcqRel) && how == Shut::Close {
             return;
         }
-        lock(&self.threads).closed = true;
+        let no_seat_left = {
+            let mut threads = lock(&self.threads);
+            threads.closed = true;
+            threads.seats == 0
+        };
+        if no_seat_left {
+            self.rescue.end();
+        }
         let dispatches: Vec<_> =
             lock(&self.dispatches).iter().filter_map(crate::sync::Weak::upgrade).collect();
         for dispatch in dispatches {
@@ -92,11 +105,11 @@ impl Shared {
     /// Borrows a seat as soon as it can be had and drops what waits on it.
     fn discard_on(worker: &Arc<Worker>) -> usize {
         loop {
-            if let Some(borrowed) = worker.token().try_borrow() {
-                // SAFETY: rule 1 of seat/README.md: the token was borrowed, and is given back after the last use.
-                let cx = unsafe { Cx::new(worker, Hold::Borrower) };
+            if let Some((token, borrowed)) = worker.try_borrow() {
+                // SAFETY: rule 1 of seat/README.md: the seat was borrowed, and is given back after the last use.
+                let cx = unsafe { Cx::borrower(worker) };
                 let discarded = cx.discard_all();
-                worker.token().give_back(borrowed);
+                token.give_back(borrowed);
                 return discarded;
             }
             // Owned for microseconds, or borrowed by somebody who does the same.
@@ -135,12 +148,11 @@ impl Shared {
         }
     }
 
-    /// The last words of a worker's thread, which still owns its seat.
-    pub(crate) fn worker_ended(&self, worker: &Arc<Worker>, panic: Option<String>) {
+    /// The last words on a worker's seat, which its thread still owns.
+    pub(crate) fn seat_ended(&self, cx: &Cx<'_>, panic: Option<String>) {
+        let worker = cx.worker;
         // First gone, then the last look at the queue: KE-41.
         worker.sleeper().leave();
-        // SAFETY: rule 1 of seat/README.md: this is the occupant's thread, it owns the token until it parks it below.
-        let cx = unsafe { Cx::new(worker, Hold::Occupant) };
         if let Some(panic) = panic {
             tracing::error!(worker = worker.index() + 1, panic, "a worker ended unexpectedly");
             cx.bury_all();
@@ -155,7 +167,19 @@ impl Shared {
         }
         let _ = cx.discard_all();
         worker.wakes().take(drop);
-        worker.token().park();
+        cx.leave();
+        let no_seat_left = {
+            let mut threads = lock(&self.threads);
+            threads.seats -= 1;
+            threads.closed && threads.seats == 0
+        };
+        if no_seat_left {
+            self.rescue.end();
+        }
+    }
+
+    /// The last words of a thread.
+    pub(crate) fn thread_ended(&self) {
         lock(&self.threads).live -= 1;
         self.tell_if_ended();
     }
@@ -168,7 +192,7 @@ impl Shared {
             }
             std::mem::take(&mut threads.waiters)
         };
-        self.thread_ended.notify_all();
+        self.last_thread.notify_all();
         for waiter in waiters {
             // The waker is the waiter's own code: what it does must not end this thread's own business.
             if let Err(panic) = crate::contain::contain(|| waiter.wake()) {
@@ -181,7 +205,7 @@ impl Shared {
     pub(crate) fn wait_for_threads(&self) {
         let mut threads = lock(&self.threads);
         while !threads.have_ended() {
-            threads = self.thread_ended.wait(threads).unwrap_or_else(PoisonError::into_inner);
+            threads = self.last_thread.wait(threads).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

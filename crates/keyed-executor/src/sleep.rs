@@ -7,7 +7,7 @@
 //!
 //! A worker whose thread is gone says so in the same word, so that a notifier learns it from the look it makes anyway.
 
-use crate::sync::{AtomicU32, OnceLock, Ordering, Thread, current, fence, park};
+use crate::sync::{AtomicU32, Mutex, Ordering, Thread, current, fence, lock, park};
 
 const AWAKE: u32 = 0;
 const SLEEPING: u32 = 1;
@@ -26,17 +26,26 @@ pub(crate) enum Notified {
 /// The sleep of one worker.
 pub(crate) struct Sleeper {
     word: AtomicU32,
-    thread: OnceLock<Thread>,
+    /// The thread that sleeps here; another one after a rescue.
+    thread: Mutex<Option<Thread>>,
 }
 
 impl Sleeper {
     pub(crate) fn new() -> Self {
-        Self { word: AtomicU32::new(AWAKE), thread: OnceLock::new() }
+        Self { word: AtomicU32::new(AWAKE), thread: Mutex::new(None) }
     }
 
-    /// The worker's thread introduces itself, before its first sleep.
+    /// A thread introduces itself, before its first sleep here.
     pub(crate) fn introduce(&self) {
-        let _ = self.thread.set(current());
+        *lock(&self.thread) = Some(current());
+    }
+
+    fn unpark(&self) {
+        // A notifier that won against the thread before wakes its successor for nothing, which is harmless: the one
+        // before was awake by then, or it could not have lost its seat.
+        if let Some(thread) = &*lock(&self.thread) {
+            thread.unpark();
+        }
     }
 
     /// Makes sure that the worker looks at what was published before this call.
@@ -57,9 +66,7 @@ impl Sleeper {
         // AcqRel: of all notifiers that saw SLEEPING one wins; the swap of the worker in `cancel` may win instead.
         match self.word.compare_exchange(SLEEPING, AWAKE, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
-                if let Some(thread) = self.thread.get() {
-                    thread.unpark();
-                }
+                self.unpark();
                 Notified::Looks
             }
             Err(GONE) => Notified::Gone,
@@ -86,6 +93,12 @@ impl Sleeper {
         while self.word.load(Ordering::Acquire) == SLEEPING {
             park();
         }
+    }
+
+    /// Wakes the thread whatever it waits for, a timed park outside [`Self::sleep`] included.
+    pub(crate) fn interrupt(&self) {
+        let _ = self.notify();
+        self.unpark();
     }
 
     /// The worker's thread will never look again.

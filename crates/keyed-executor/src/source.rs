@@ -11,6 +11,7 @@ mod items;
 mod pull;
 
 pub(crate) use items::Items;
+use pull::{Polled, Start, Step};
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -20,16 +21,19 @@ use futures_core::Stream;
 
 use crate::completion::Completion;
 use crate::credit::{Need, Then};
+use crate::cx::Cx;
 use crate::dispatch::{Control, Dispatch};
 use crate::engine::{Engine, ErrorOf, phase};
 use crate::error::{Cause, DispatchError, Outcome};
 use crate::executor::Guard;
 use crate::intake::Intake;
 use crate::lanes::{Lanes, Round, Shut};
+use crate::meter::Meter;
 use crate::seat::AttachId;
-use crate::sync::{Arc, AtomicBool, Ordering, UnsafeCell, Weak};
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering, UnsafeCell, Weak, lock};
+use crate::turn::Lost;
 use crate::wake::{SOURCE, WakeCell, waker};
-use crate::worker::Cx;
+use crate::worker::Worker;
 
 /// The one ticket of a source on its credit.
 const HOME: u64 = 0;
@@ -41,12 +45,14 @@ enum Input {
     Ready,
     /// It will wake its cell.
     Waiting,
+    /// A thread that lost the home's seat is inside it; what it brings will be handed in.
+    Detached,
     /// It is gone: ended, failed or shut.
     Gone,
 }
 
 /// What the home owns beside its lane: rule 5 of seat/README.md.
-struct Home {
+struct Home<K> {
     intake: Intake,
     cell: Option<Arc<WakeCell>>,
     input: Input,
@@ -60,6 +66,21 @@ struct Home {
     touched: Box<[bool]>,
     /// The executor was closed before the source had ended.
     shut_early: bool,
+    /// The source is being polled.
+    polling: bool,
+    /// The key of the message that runs in place.
+    in_place: Option<(K, u64)>,
+    /// The source is to be dropped as soon as nobody is inside it.
+    unwanted: bool,
+}
+
+/// What a step of the home brings, unless its thread lost the seat meanwhile.
+type OnSeat<T, K, M, E> = Result<T, LostAt<K, M, E>>;
+
+/// Where a thread was when it lost the home's seat, and what it brought back.
+enum LostAt<K, M, E> {
+    Message(Lost<E>),
+    Source(Polled<K, M, E>),
 }
 
 struct Core<S, KF, K, M, H, F: Future>
@@ -71,7 +92,9 @@ where
     key: KF,
     /// Pinned: dropped where it is.
     source: UnsafeCell<Option<S>>,
-    side: UnsafeCell<Home>,
+    side: UnsafeCell<Home<K>>,
+    /// What a thread that lost the seat inside the source brought.
+    handed_step: Mutex<Option<Polled<K, M, ErrorOf<F>>>>,
     closing: AtomicBool,
     /// The home's thread died: nobody will end this dispatch.
     orphaned: AtomicBool,
@@ -135,6 +158,9 @@ where
             came_back: 0,
             touched: vec![false; workers].into_boxed_slice(),
             shut_early: false,
+            polling: false,
+            in_place: None,
+            unwanted: false,
         };
         Core {
             engine,
@@ -142,6 +168,7 @@ where
             key,
             source: UnsafeCell::new(Some(source)),
             side: UnsafeCell::new(side),
+            handed_step: Mutex::new(None),
             closing: AtomicBool::new(false),
             orphaned: AtomicBool::new(false),
             completion: Arc::clone(&completion),
@@ -172,19 +199,19 @@ where
     /// # Safety
     /// Rule 5 of seat/README.md: the caller holds the home's seat; `access` calls no user code and not this function.
     #[inline]
-    unsafe fn side<R>(&self, access: impl FnOnce(&mut Home) -> R) -> R {
+    unsafe fn side<R>(&self, access: impl FnOnce(&mut Home<K>) -> R) -> R {
         // SAFETY: the caller's contract.
         self.side.with_mut(|side| access(unsafe { &mut *side }))
     }
 
     /// One round of the home: queued work, then the source.
     #[inline]
-    unsafe fn home_round(&self, cx: &Cx<'_>) -> Round {
+    unsafe fn home_round(&self, cx: &Cx<'_>) -> OnSeat<Round, K, M, ErrorOf<F>> {
         // SAFETY: rules 1 and 5 of seat/README.md: the caller holds the home's seat.
         unsafe {
             let phase = self.engine.see_phase(cx);
             if phase == phase::ENDED {
-                return Round::Ended;
+                return Ok(Round::Ended);
             }
             self.take_back();
             if self.closing.load(Ordering::Relaxed) && self.side(|side| side.input != Input::Gone) {
@@ -197,16 +224,16 @@ where
                     self.engine.discard_lane(cx);
                     self.take_back();
                 }
-                return if self.ended(cx) { Round::Ended } else { Round::Dry };
+                return Ok(if self.ended(cx) { Round::Ended } else { Round::Dry });
             }
-            self.engine.run_lane(cx);
-            let more = self.pull(cx);
+            self.engine.run_lane(cx).map_err(LostAt::Message)?;
+            let more = self.pull(cx)?;
             if self.ended(cx) {
-                return Round::Ended;
+                return Ok(Round::Ended);
             }
             // After the pull: what it queued here, or what ran in place and woke itself, is ready too.
             let backlog_ns = self.engine.backlog(self.home);
-            if more || backlog_ns > 0 { Round::Busy { backlog_ns } } else { Round::Dry }
+            Ok(if more || backlog_ns > 0 { Round::Busy { backlog_ns } } else { Round::Dry })
         }
     }
 
@@ -249,7 +276,17 @@ where
     #[cold]
     unsafe fn drop_source(&self, cx: &Cx<'_>) {
         // SAFETY: rule 5 of seat/README.md: this function's contract.
-        if unsafe { self.side(|side| std::mem::replace(&mut side.input, Input::Gone)) } == Input::Gone {
+        let input = unsafe {
+            self.side(|side| match side.input {
+                Input::Detached => {
+                    side.unwanted = true;
+                    Input::Detached
+                }
+                _ => std::mem::replace(&mut side.input, Input::Gone),
+            })
+        };
+        // One that somebody is inside of is dropped when that thread is back.
+        if matches!(input, Input::Gone | Input::Detached) {
             return;
         }
         let dropped = cx.user(|| {
@@ -337,9 +374,45 @@ where
     fn me(&self) -> Arc<dyn Lanes> {
         self.me.upgrade().expect("a core that is used is alive")
     }
+
+    /// Leaves what a thread brought that lost the seat, and wakes the seat's new occupant for it.
+    fn hand_in(&self, worker: &Arc<Worker>, lost: LostAt<K, M, ErrorOf<F>>) {
+        // Before anything is left: once it is taken, nothing else keeps this core alive for this thread.
+        let me = self.me();
+        match lost {
+            LostAt::Message(lost) => self.engine.hand_in(lost),
+            LostAt::Source(polled) => *lock(&self.handed_step) = Some(polled),
+        }
+        self.engine.shared.tell_handed_in(worker, me);
+    }
+
+    /// Acts on what was polled by a thread that lost the seat meanwhile.
+    unsafe fn take_handed_step(&self, cx: &Cx<'_>) {
+        let Some(polled) = lock(&self.handed_step).take() else { return };
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract; nobody is inside the source any more.
+        unsafe {
+            let unwanted = self.side(|side| {
+                side.input = Input::Ready;
+                std::mem::replace(&mut side.unwanted, false)
+            });
+            if unwanted || !self.engine.is_running() {
+                if let Ok(Step::Item { message, .. }) = polled {
+                    self.side(|side| side.intake.passed_through());
+                    self.engine.plain(self.home, |plain| plain.tally.discarded += 1);
+                    cx.drop_user("a message", message);
+                }
+                self.drop_source(cx);
+                return;
+            }
+            // Never in place: this is not the home's turn at its source.
+            let mut meter = Meter::start(1, 0, 1);
+            let stepped = self.step(cx, polled, Start::Queued, &mut meter);
+            debug_assert!(stepped.is_ok(), "nothing is run where it was handed in");
+        }
+    }
 }
 
-impl Home {
+impl<K> Home<K> {
     /// Messages ended; the budget goes up by all that ended once they are a batch (KW-3).
     #[inline]
     fn earn(&mut self, ended: usize, batch: usize) {
@@ -375,10 +448,22 @@ where
     unsafe fn round(&self, cx: &Cx<'_>) -> Round {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe {
-            if cx.worker.index() == self.home {
-                return self.home_round(cx);
+            let worker = cx.worker.index();
+            let round = if worker == self.home {
+                self.home_round(cx)
+            } else {
+                self.engine.lane_round(cx).map_err(LostAt::Message)
+            };
+            let round = match round {
+                Ok(round) => round,
+                Err(lost) => {
+                    self.hand_in(cx.worker, lost);
+                    return Round::Lost;
+                }
+            };
+            if worker == self.home {
+                return round;
             }
-            let round = self.engine.lane_round(cx);
             let orphaned = self.orphaned.load(Ordering::Acquire) && !self.engine.lane_holds_something(cx);
             if orphaned { Round::Ended } else { round }
         }
@@ -417,6 +502,48 @@ where
                 || (cx.worker.index() == self.home
                     && self.closing.load(Ordering::Relaxed)
                     && self.side(|side| side.input != Input::Gone))
+        }
+    }
+
+    unsafe fn waits(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.lane_waits(cx)
+                || (cx.worker.index() == self.home
+                    && (self.closing.load(Ordering::Relaxed)
+                        || self.side(|side| {
+                            side.intake.returned_elsewhere(&self.engine.lanes)
+                                || (side.input == Input::Ready && side.budget > 0)
+                        })))
+        }
+    }
+
+    unsafe fn adopt(&self, cx: &Cx<'_>) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.adopt_lane(cx);
+            if cx.worker.index() != self.home {
+                return;
+            }
+            if let Some(entry) = self.settle_in_place(cx) {
+                self.engine.detach(self.home, entry);
+            }
+            self.side(|side| {
+                if std::mem::replace(&mut side.polling, false) {
+                    side.input = Input::Detached;
+                }
+            });
+            self.notify_touched();
+        }
+    }
+
+    unsafe fn handed_in(&self, cx: &Cx<'_>) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.take_handed_in(cx);
+            if cx.worker.index() == self.home {
+                self.take_handed_step(cx);
+            }
         }
     }
 

@@ -24,6 +24,16 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Waits on a condition for a time at most; whether the time ran out.
+pub(crate) fn wait_for<'a, T>(
+    condition: &Condvar,
+    guard: MutexGuard<'a, T>,
+    time: std::time::Duration,
+) -> (MutexGuard<'a, T>, bool) {
+    let (guard, result) = condition.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner);
+    (guard, result.timed_out())
+}
+
 #[cfg(not(keyed_loom))]
 mod real {
     pub(crate) use crossbeam_queue::SegQueue;
@@ -33,7 +43,7 @@ mod real {
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
-    pub(crate) use std::thread::{Thread, current, park, yield_now};
+    pub(crate) use std::thread::{Thread, current, park, park_timeout, yield_now};
 
     /// Starts a named thread; the error is the operating system's.
     pub(crate) fn spawn_named(name: String, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
@@ -91,6 +101,11 @@ mod modelled {
         // The handle is not joined: a model ends only when all its threads did.
         drop(loom::thread::spawn(body));
         Ok(())
+    }
+
+    /// Only the monitor parks for a time, and models have none.
+    pub(crate) fn park_timeout(_time: std::time::Duration) {
+        park();
     }
 
     pub(crate) fn spin_hint() {

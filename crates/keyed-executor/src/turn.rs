@@ -9,15 +9,17 @@ use std::hash::Hash;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::contain::contain;
 use crate::credit::Then;
+use crate::cx::Cx;
 use crate::engine::{Engine, ErrorOf};
 use crate::error::{Cause, Outcome};
 use crate::lane::{Item, Resident, Tally};
 use crate::mailbox::NONE;
 use crate::mailbox::state::{Duty, Event};
 use crate::meter::Meter;
+use crate::seat::token::Back;
 use crate::wake::{CellRef, WakeCell, polling};
-use crate::worker::Cx;
 
 /// How a message's run ended for now.
 pub(crate) enum Ran<E> {
@@ -27,6 +29,13 @@ pub(crate) enum Ran<E> {
     Pending { woken: bool },
     /// Its handler panicked; the future is gone.
     Panicked(String),
+}
+
+/// A message whose thread lost its seat while it ran; its outcome has to be handed in.
+pub(crate) struct Lost<E> {
+    pub(crate) worker: usize,
+    pub(crate) entry: u32,
+    pub(crate) ran: Ran<E>,
 }
 
 /// # Safety
@@ -43,7 +52,12 @@ where
     /// The next message is taken off the queue in the step that ends the one before: whoever borrows the seat while a
     /// completion is published finds a mailbox that either runs something or is in order.
     #[inline]
-    pub(crate) unsafe fn turn(&self, cx: &Cx<'_>, entry: u32, meter: &mut Meter) {
+    pub(crate) unsafe fn turn(
+        &self,
+        cx: &Cx<'_>,
+        entry: u32,
+        meter: &mut Meter,
+    ) -> Result<(), Lost<ErrorOf<F>>> {
         let worker = cx.worker.index();
         cx.worker.counters().turns.add(1);
         // SAFETY: rules 1 to 4 of seat/README.md: the caller holds the seat and the entry is placed on it.
@@ -57,12 +71,15 @@ where
             }
             loop {
                 let slot = self.mailbox(entry, |mailbox| mailbox.running);
-                let ran = if duty == Duty::Poll {
+                let (ran, back) = if duty == Duty::Poll {
                     self.resume(cx, entry, cell)
                 } else {
                     let message = self.take(slot);
                     self.begin(cx, entry, cell, message)
                 };
+                if back == Back::Lost {
+                    return Err(Lost { worker, entry, ran });
+                }
                 meter.ran();
                 if let Ran::Pending { woken } = ran {
                     self.suspend(worker, entry, woken);
@@ -100,6 +117,7 @@ where
             }
             self.plain(worker, |plain| plain.turn = NONE);
         }
+        Ok(())
     }
 
     /// Takes the next message off the queue: it is the running one from here on.
@@ -204,11 +222,17 @@ where
 
     /// Starts a message in an entry's place: handler call and first poll.
     #[inline]
-    pub(crate) unsafe fn begin(&self, cx: &Cx<'_>, entry: u32, cell: CellRef, message: M) -> Ran<ErrorOf<F>> {
+    pub(crate) unsafe fn begin(
+        &self,
+        cx: &Cx<'_>,
+        entry: u32,
+        cell: CellRef,
+        message: M,
+    ) -> (Ran<ErrorOf<F>>, Back) {
         let place = &self.places[entry as usize].future;
         let mut written = false;
         let flag = &mut written;
-        let ran = cx.user(move || {
+        let (ran, back) = cx.lent(move || {
             let future = (self.handler)(message);
             // SAFETY: rule 3 of seat/README.md: the place is empty and its mailbox is Running, or it is the place of
             // rule 7.
@@ -224,16 +248,16 @@ where
             ended
         });
         // SAFETY: rule 3, as above.
-        unsafe { self.ran(cx, entry, ran, written) }
+        (unsafe { self.ran(entry, ran, written) }, back)
     }
 
     /// Polls a message that was started before.
     #[inline]
-    unsafe fn resume(&self, cx: &Cx<'_>, entry: u32, cell: CellRef) -> Ran<ErrorOf<F>> {
+    unsafe fn resume(&self, cx: &Cx<'_>, entry: u32, cell: CellRef) -> (Ran<ErrorOf<F>>, Back) {
         let place = &self.places[entry as usize].future;
         let mut written = true;
         let flag = &mut written;
-        let ran = cx.user(move || {
+        let (ran, back) = cx.lent(move || {
             // SAFETY: rule 3 of seat/README.md: the mailbox was Resumed, so its future is in its place.
             let ended = unsafe { self.poll(entry, cell) };
             if ended.0.is_ready() {
@@ -244,7 +268,7 @@ where
             ended
         });
         // SAFETY: rule 3, as above.
-        unsafe { self.ran(cx, entry, ran, written) }
+        (unsafe { self.ran(entry, ran, written) }, back)
     }
 
     #[inline]
@@ -261,7 +285,6 @@ where
     #[inline]
     unsafe fn ran(
         &self,
-        cx: &Cx<'_>,
         entry: u32,
         ran: Result<(Poll<F::Output>, bool), String>,
         written: bool,
@@ -271,8 +294,10 @@ where
             Ok((Poll::Pending, woken)) => Ran::Pending { woken },
             Err(panic) => {
                 if written {
+                    // Before the outcome is handed in, and whether or not the seat is still this thread's: nobody else
+                    // touches a future that is not waiting.
                     // SAFETY: rule 3 of seat/README.md: the poll panicked, the future is still in its place.
-                    unsafe { self.drop_future(cx, entry) };
+                    self.future_dropped(contain(|| unsafe { self.drop_in_place(entry) }));
                 }
                 Ran::Panicked(panic)
             }
@@ -284,10 +309,18 @@ where
     /// # Safety
     /// Rule 3 of seat/README.md: it is in its place and is not being polled.
     pub(crate) unsafe fn drop_future(&self, cx: &Cx<'_>, entry: u32) {
-        let dropped = cx.user(|| {
-            // SAFETY: rule 3 of seat/README.md: this function's contract.
-            self.places[entry as usize].future.with_mut(|place| unsafe { (*place).assume_init_drop() });
-        });
+        // SAFETY: rule 3 of seat/README.md: this function's contract.
+        self.future_dropped(cx.user(|| unsafe { self.drop_in_place(entry) }));
+    }
+
+    /// # Safety
+    /// Rule 3 of seat/README.md: the future is in its place and is not being polled.
+    unsafe fn drop_in_place(&self, entry: u32) {
+        // SAFETY: rule 3 of seat/README.md: this function's contract.
+        self.places[entry as usize].future.with_mut(|place| unsafe { (*place).assume_init_drop() });
+    }
+
+    fn future_dropped(&self, dropped: Result<(), String>) {
         if let Err(panic) = dropped {
             tracing::error!(label = &*self.options.label, panic, "dropping a handler's future panicked");
         }

@@ -9,15 +9,18 @@ use std::cell::RefCell;
 use crossbeam_utils::CachePadded;
 
 use crate::contain::contain;
+use crate::cx::Cx;
 use crate::executor::Guard;
 use crate::lanes::{Lanes, Round};
 use crate::metrics::WorkerCounters;
 use crate::placement::SHORT_NS;
 use crate::seat::Seat;
-use crate::seat::token::Token;
+use crate::seat::token::{Back, Borrowed, Token};
 use crate::shared::Shared;
 use crate::sleep::Sleeper;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Ordering, SegQueue, UnsafeCell, Weak, local, spin_hint};
+use crate::sync::{
+    Arc, AtomicBool, AtomicU64, AtomicUsize, Ordering, SegQueue, UnsafeCell, Weak, local, spin_hint,
+};
 use crate::task::Task;
 use crate::time::nanos;
 use crate::wake::WakeStack;
@@ -50,12 +53,16 @@ pub(crate) enum Job {
     Task(Arc<dyn Task>),
     /// A dispatch that will have messages here.
     Attach(Arc<dyn Lanes>),
+    /// A thread that lost this seat left an outcome with the dispatch.
+    HandedIn(Arc<dyn Lanes>),
 }
 
 /// One worker, as others see it.
 pub(crate) struct Worker {
     index: usize,
-    token: CachePadded<Token>,
+    tokens: Arc<[CachePadded<Token>]>,
+    /// Whose word says who may touch the seat.
+    occupant: AtomicUsize,
     sleeper: CachePadded<Sleeper>,
     wakes: CachePadded<WakeStack>,
     jobs: SegQueue<Job>,
@@ -73,10 +80,11 @@ unsafe impl Send for Worker {}
 unsafe impl Sync for Worker {}
 
 impl Worker {
-    pub(crate) fn new(index: usize) -> Arc<Self> {
+    pub(crate) fn new(index: usize, tokens: Arc<[CachePadded<Token>]>) -> Arc<Self> {
         Arc::new(Self {
             index,
-            token: CachePadded::new(Token::new()),
+            tokens,
+            occupant: AtomicUsize::new(index),
             sleeper: CachePadded::new(Sleeper::new()),
             wakes: CachePadded::new(WakeStack::new()),
             jobs: SegQueue::new(),
@@ -91,8 +99,33 @@ impl Worker {
         self.index
     }
 
+    /// The word of the thread that occupies the seat now, as a hint.
     pub(crate) fn token(&self) -> &Token {
-        &self.token
+        self.token_of(self.occupant.load(Ordering::Acquire))
+    }
+
+    /// The word of a thread.
+    pub(crate) fn token_of(&self, thread: usize) -> &Token {
+        &self.tokens[thread]
+    }
+
+    /// Borrows the seat if its occupant is not on it.
+    pub(crate) fn try_borrow(&self) -> Option<(&Token, Borrowed)> {
+        let occupant = self.occupant.load(Ordering::Acquire);
+        let token = self.token_of(occupant);
+        let borrowed = token.try_borrow()?;
+        // The thread may have lost this seat meanwhile and be on another one. It cannot while its word is borrowed; and
+        // if it did before, its successor was written before its word said so, which the borrow has acquired.
+        if self.occupant.load(Ordering::Acquire) == occupant {
+            return Some((token, borrowed));
+        }
+        token.give_back(borrowed);
+        None
+    }
+
+    /// The seat has another occupant from here on. The caller has borrowed it and will take it from the thread before.
+    pub(crate) fn set_occupant(&self, thread: usize) {
+        self.occupant.store(thread, Ordering::Release);
     }
 
     pub(crate) fn sleeper(&self) -> &Sleeper {
@@ -139,141 +172,63 @@ impl Worker {
     }
 }
 
-/// How the holder of a seat holds it.
+/// How a thread's time on a seat ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hold {
-    /// It is the worker's own thread: user code runs with the seat lent.
-    Occupant,
-    /// It borrowed the seat: user code runs with the seat borrowed, which keeps everybody else out already.
-    Borrower,
+pub(crate) enum Left {
+    /// The executor is closed and nothing is left to do on it.
+    Done,
+    /// Another thread has it: this one is free.
+    Lost,
 }
 
-/// A worker whose seat the caller holds.
-#[derive(Clone, Copy)]
-pub(crate) struct Cx<'a> {
-    pub(crate) worker: &'a Arc<Worker>,
-    hold: Hold,
+/// How a thread gets onto a seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// It is the seat's first thread.
+    First,
+    /// The seat was taken for it from under another thread.
+    Adopts,
 }
 
-impl<'a> Cx<'a> {
-    /// # Safety
-    /// The caller holds the worker's seat, as `hold` says, for as long as the context lives.
-    pub(crate) unsafe fn new(worker: &'a Arc<Worker>, hold: Hold) -> Self {
-        Self { worker, hold }
-    }
-
-    /// Runs user code with the seat lent; a panic comes back as its text.
-    #[inline]
-    pub(crate) fn user<R>(&self, code: impl FnOnce() -> R) -> Result<R, String> {
-        if self.hold == Hold::Borrower {
-            return contain(code);
-        }
-        self.worker.token.lend();
-        let result = contain(code);
-        self.worker.token.take_back();
-        result
-    }
-
-    /// Drops something of the user's; a panic in its `Drop` is logged.
-    pub(crate) fn drop_user<T>(&self, what: &'static str, value: T) {
-        if let Err(panic) = self.user(|| drop(value)) {
-            tracing::error!(panic, "dropping {what} panicked");
-        }
-    }
-
-    /// Takes a dispatch onto the seat.
-    pub(crate) fn attach(&self, lanes: Arc<dyn Lanes>) {
-        let raw = Arc::clone(&lanes);
-        // SAFETY: rule 1 of seat/README.md: the context's contract is that the caller holds the seat.
-        let attached = unsafe { self.worker.with_seat(|seat| seat.attach(lanes)) };
-        // SAFETY: as above.
-        unsafe { raw.attached(self, attached) };
-    }
-
-    /// The dispatch under a number, to call while it stays attached.
-    fn lanes(&self, index: usize) -> Option<*const dyn Lanes> {
-        // SAFETY: rule 1 of seat/README.md: the context's contract is that the caller holds the seat.
-        unsafe { self.worker.with_seat(|seat| seat.get(index).map(Arc::as_ptr)) }
-    }
-
-    fn attachments(&self) -> usize {
-        // SAFETY: rule 1 of seat/README.md: the context's contract is that the caller holds the seat.
-        unsafe { self.worker.with_seat(|seat| seat.len()) }
-    }
-
-    /// Gives up what the thread of this seat was running when it died of a bug.
-    pub(crate) fn bury_all(&self) {
-        for index in 0..self.attachments() {
-            if let Some(lanes) = self.lanes(index) {
-                // SAFETY: rule 1 of seat/README.md; the dispatch stays attached, as in `discard_all`.
-                unsafe { (*lanes).bury(self) };
-            }
-        }
-    }
-
-    /// Drops everything that waits on this seat: tasks, messages, suspended futures. What runs is left alone.
-    ///
-    /// Returns how many tasks were dropped.
-    pub(crate) fn discard_all(&self) -> usize {
-        let mut discarded = 0;
-        loop {
-            while let Some(job) = self.worker.jobs.pop() {
-                match job {
-                    Job::Attach(lanes) => self.attach(lanes),
-                    Job::Task(task) => match self.user(|| task.discard()) {
-                        Ok(true) => discarded += 1,
-                        Ok(false) => {}
-                        Err(panic) => {
-                            discarded += 1;
-                            tracing::error!(panic, "discarding a task panicked");
-                        }
-                    },
-                }
-            }
-            for index in 0..self.attachments() {
-                if let Some(lanes) = self.lanes(index) {
-                    // SAFETY: rule 1 of seat/README.md; the seat keeps the dispatch attached: only its own thread
-                    // detaches, in `detach_ended`, which is not running while this thread holds the seat.
-                    unsafe { (*lanes).discard(self) };
-                }
-            }
-            if self.worker.jobs.is_empty() {
-                return discarded;
-            }
-        }
-    }
-}
-
-/// The body of a worker's thread.
-pub(crate) fn run(shared: &Arc<Shared>, worker: &Arc<Worker>) {
+/// A thread's time on a worker's seat.
+pub(crate) fn occupy(shared: &Arc<Shared>, worker: &Arc<Worker>, thread: usize, entry: Entry) -> Left {
     CURRENT.with(|current| *current.borrow_mut() = Some(shared.guard()));
     worker.sleeper.introduce();
-    worker.token.take_back();
-    // A panic that gets here is a bug of this crate: everything of the user's is contained.
+    let token = worker.token_of(thread);
+    if entry == Entry::First {
+        let back = token.take_back();
+        debug_assert_eq!(back, Back::Mine, "a seat that nobody was on yet cannot be lost");
+    }
+    shared.rescue.watch();
+    // SAFETY: rule 1 of seat/README.md: this thread owns its token, taken back above or given to it with the seat.
+    let cx = unsafe { Cx::occupant(worker, token) };
+    // A panic that gets out of `work` is a bug of this crate: everything of the user's is contained.
     let body = || {
-        // SAFETY: rule 1 of seat/README.md: `take_back` above made this thread the occupant, and `work` keeps it so.
-        let cx = unsafe { Cx::new(worker, Hold::Occupant) };
-        work(shared, &cx);
+        if entry == Entry::Adopts {
+            cx.adopt();
+        }
+        work(shared, &cx)
     };
     // In a model such a bug has to end the model, not the worker.
-    let died = if cfg!(keyed_loom) {
-        body();
-        None
-    } else {
-        contain(body).err()
-    };
-    shared.worker_ended(worker, died);
+    let left = if cfg!(keyed_loom) { Ok(body()) } else { contain(body) };
+    if left != Ok(Left::Lost) {
+        shared.seat_ended(&cx, left.err());
+    }
     CURRENT.with(|current| *current.borrow_mut() = None);
+    if token.has_seat() { Left::Done } else { Left::Lost }
 }
 
-fn work(shared: &Shared, cx: &Cx<'_>) {
+fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
     let worker = cx.worker;
     let spin = u64::try_from(shared.config.spin.as_nanos()).unwrap_or(u64::MAX);
     // The first wait of a thread counts as infinitely long (KE-16).
     let mut last_wait = u64::MAX;
     let mut busy_rounds = 0;
     loop {
-        let busy = round(shared, cx);
+        let busy = match round(shared, cx) {
+            Did::Lost => return Left::Lost,
+            did => did == Did::More,
+        };
         busy_rounds += u32::from(busy);
         if busy && busy_rounds < BUSY_ROUNDS {
             continue;
@@ -294,20 +249,30 @@ fn work(shared: &Shared, cx: &Cx<'_>) {
         }
         if may_end(shared, cx) {
             worker.sleeper.cancel();
-            return;
+            return Left::Done;
         }
         worker.counters.parks.add(1);
-        worker.token.park();
-        worker.sleeper.sleep();
-        worker.token.take_back();
+        cx.park_while(|| worker.sleeper.sleep());
+        shared.rescue.watch();
         if spin > 0 {
             last_wait = nanos() - ran_dry_at;
         }
     }
 }
 
-/// One round over everything; true if there is more.
-fn round(shared: &Shared, cx: &Cx<'_>) -> bool {
+/// What a round left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Did {
+    /// There is more.
+    More,
+    /// Nothing is ready.
+    All,
+    /// The seat is another thread's: nothing of it may be touched any more.
+    Lost,
+}
+
+/// One round over everything.
+fn round(shared: &Shared, cx: &Cx<'_>) -> Did {
     let worker = cx.worker;
     let mut busy = run_jobs(shared, cx);
     if !worker.wakes.is_empty() {
@@ -331,6 +296,7 @@ fn round(shared: &Shared, cx: &Cx<'_>) -> bool {
                 backlog += backlog_ns;
             }
             Round::Dry => {}
+            Round::Lost => return Did::Lost,
             Round::Ended => {
                 // SAFETY: rule 1 of seat/README.md: the context's contract is that the caller holds the seat.
                 let ended = unsafe { worker.with_seat(|seat| seat.detach(index)) };
@@ -341,7 +307,7 @@ fn round(shared: &Shared, cx: &Cx<'_>) -> bool {
     if worker.backlog.load(Ordering::Relaxed) != backlog {
         worker.backlog.store(backlog, Ordering::Relaxed);
     }
-    busy
+    if busy { Did::More } else { Did::All }
 }
 
 /// Gives back what is finished; true if that brought new work.
@@ -361,6 +327,7 @@ fn run_jobs(shared: &Shared, cx: &Cx<'_>) -> bool {
         match cx.worker.jobs.pop() {
             None => return ran > 0,
             Some(Job::Attach(lanes)) => cx.attach(lanes),
+            Some(Job::HandedIn(lanes)) => cx.take_handed_in(&*lanes),
             Some(Job::Task(task)) if shared.is_forced() => {
                 if let Err(panic) = cx.user(|| task.discard()) {
                     tracing::error!(panic, "discarding a task panicked");

@@ -22,10 +22,23 @@ fn wrong_settings_are_refused_all_at_once() {
         max_in_flight: 0,
         throughput: 0,
         spin: Duration::from_micros(1_001),
+        rescue_threads: limits::RESCUE_THREADS.end() + 1,
+        rescue_after: Duration::ZERO,
     };
     let error = KeyedExecutor::new(wrong).expect_err("nothing of it is in range");
     let fields: BTreeSet<_> = error.problems().iter().map(|problem| problem.field).collect();
-    assert_eq!(fields, BTreeSet::from(["name", "workers", "max_in_flight", "throughput", "spin"]));
+    assert_eq!(
+        fields,
+        BTreeSet::from([
+            "name",
+            "workers",
+            "max_in_flight",
+            "throughput",
+            "spin",
+            "rescue_threads",
+            "rescue_after"
+        ])
+    );
     for (config, field) in [
         (Config { workers: 0, ..Config::default() }, "workers"),
         (Config { workers: limits::WORKERS.end() + 1, ..Config::default() }, "workers"),

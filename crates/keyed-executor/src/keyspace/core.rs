@@ -10,6 +10,7 @@ use std::task::{Wake, Waker};
 
 use super::{Door, Handle, Keyspace};
 use crate::credit::{Need, Then, Ticket};
+use crate::cx::Cx;
 use crate::engine::Engine;
 use crate::error::{Cause, Ledger, Outcome, SubmitError, SubmitRefusal};
 use crate::executor::Guard;
@@ -18,7 +19,6 @@ use crate::lane::Item;
 use crate::lanes::{Lanes, Round, Shut};
 use crate::seat::AttachId;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Weak, lock};
-use crate::worker::Cx;
 
 /// An engine with an intake behind a lock.
 struct Core<K, M, H, F: Future>
@@ -296,7 +296,31 @@ where
 
     unsafe fn round(&self, cx: &Cx<'_>) -> Round {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.lane_round(cx) }
+        match unsafe { self.engine.lane_round(cx) } {
+            Ok(round) => round,
+            Err(lost) => {
+                // Before anything is left: once it is taken, nothing else keeps this core alive for this thread.
+                let me = self.me();
+                self.engine.hand_in(lost);
+                self.engine.shared.tell_handed_in(cx.worker, me);
+                Round::Lost
+            }
+        }
+    }
+
+    unsafe fn waits(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.lane_waits(cx) }
+    }
+
+    unsafe fn adopt(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.adopt_lane(cx) };
+    }
+
+    unsafe fn handed_in(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.take_handed_in(cx) };
     }
 
     unsafe fn wake(&self, cx: &Cx<'_>, entry: u32) {

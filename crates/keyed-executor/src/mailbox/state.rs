@@ -19,12 +19,20 @@
 //! | Ready | Wake | Ready | Ignore |
 //! | Running | Wake | Running | Ignore |
 //! | Resumed | Wake | Resumed | Ignore |
+//! | Running | Take | Detached | Release |
+//! | Detached | Enqueue | Detached | Append |
+//! | Detached | Wake | Detached | Ignore |
+//! | Detached | HandInLast | Idle | Forget |
+//! | Detached | HandInMore | Ready | Queue |
+//! | Detached | HandInPending | Resumed | Queue |
 //!
 //! What is not in the table cannot happen: `next` panics with the pair, which is a bug of this crate. Idle is not a
 //! resting place: an idle mailbox has no message and its entry is about to be forgotten by the intake. There is no
 //! state for "closed" or "cancelled": both are decided one level up, so that a mailbox has one reason to change. A
 //! wake in Ready or Running belongs to an earlier future of the entry and is ignored; the future that runs now wakes
-//! its cell again if it has to, because `notified` is cleared before its poll.
+//! its cell again if it has to, because `notified` is cleared before its poll. Detached: the seat was taken from under
+//! the thread that runs the message; wakes mean nothing until that thread hands the outcome in, and an outcome that is
+//! pending counts as a wake, so that none is lost.
 
 /// Where a mailbox is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +47,8 @@ pub(crate) enum State {
     Waiting,
     /// Queued on its worker with a started message to poll.
     Resumed,
+    /// A thread that lost its seat is inside its handler; its outcome will be handed in.
+    Detached,
 }
 
 /// What happens to a mailbox.
@@ -60,6 +70,14 @@ pub(crate) enum Event {
     SuspendWoken,
     /// A waker of its entry fired.
     Wake,
+    /// The seat was taken from under its running message.
+    Take,
+    /// Its detached message ended and none is queued.
+    HandInLast,
+    /// Its detached message ended and another one is queued.
+    HandInMore,
+    /// Its detached message is pending.
+    HandInPending,
 }
 
 /// What the worker has to do after a transition.
@@ -87,9 +105,10 @@ pub(crate) enum Duty {
 pub(crate) fn next(state: State, event: Event) -> (State, Duty) {
     match (state, event) {
         (State::Idle, Event::Enqueue) => (State::Ready, Duty::Queue),
-        (State::Ready | State::Running | State::Waiting | State::Resumed, Event::Enqueue) => {
-            (state, Duty::Append)
-        }
+        (
+            State::Ready | State::Running | State::Waiting | State::Resumed | State::Detached,
+            Event::Enqueue,
+        ) => (state, Duty::Append),
         (State::Ready, Event::Begin) => (State::Running, Duty::Start),
         (State::Resumed, Event::Begin) => (State::Running, Duty::Poll),
         (State::Running, Event::FinishMore) => (State::Running, Duty::Start),
@@ -98,7 +117,13 @@ pub(crate) fn next(state: State, event: Event) -> (State, Duty) {
         (State::Running, Event::Suspend) => (State::Waiting, Duty::Release),
         (State::Running, Event::SuspendWoken) => (State::Resumed, Duty::Queue),
         (State::Waiting, Event::Wake) => (State::Resumed, Duty::Queue),
-        (State::Idle | State::Ready | State::Running | State::Resumed, Event::Wake) => (state, Duty::Ignore),
+        (State::Running, Event::Take) => (State::Detached, Duty::Release),
+        (State::Detached, Event::HandInLast) => (State::Idle, Duty::Forget),
+        (State::Detached, Event::HandInMore) => (State::Ready, Duty::Queue),
+        (State::Detached, Event::HandInPending) => (State::Resumed, Duty::Queue),
+        (State::Idle | State::Ready | State::Running | State::Resumed | State::Detached, Event::Wake) => {
+            (state, Duty::Ignore)
+        }
         _ => impossible(state, event),
     }
 }

@@ -11,8 +11,9 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
-use super::{Core, Input};
+use super::{Core, Input, LostAt, OnSeat};
 use crate::contain::contain;
+use crate::cx::Cx;
 use crate::engine::ErrorOf;
 use crate::error::{Cause, Outcome};
 use crate::intake::{Intake, Place};
@@ -21,9 +22,9 @@ use crate::mailbox::Mailbox;
 use crate::mailbox::state::Event;
 use crate::meter::Meter;
 use crate::placement::{Doing, LaneView};
-use crate::turn::Ran;
+use crate::seat::token::Back;
+use crate::turn::{Lost, Ran};
 use crate::wake::polling;
-use crate::worker::Cx;
 
 /// A message runs where it arrives only if one costs less than this.
 const IN_PLACE_NS: u64 = 1_000;
@@ -31,8 +32,20 @@ const IN_PLACE_NS: u64 = 1_000;
 const TURN_NS: u64 = 10_000;
 /// The most messages taken from the source in one turn.
 const MOST_PULLED: usize = 256;
+/// Where a message of a new key may start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Where it is, if nothing is queued here.
+    InPlace,
+    /// On the worker it is placed on.
+    Queued,
+}
+
+/// What one poll of the source brought, or the text of its panic.
+pub(super) type Polled<K, M, E> = Result<Step<K, M, E>, String>;
+
 /// What one poll of the source brought.
-enum Step<K, M, E> {
+pub(super) enum Step<K, M, E> {
     Item { key: Result<(K, u64), String>, message: M },
     Failed(E),
     Pending { woken: bool },
@@ -51,15 +64,15 @@ where
 {
     /// Asks the source while the window has room; true if there is more to do at once.
     #[inline]
-    pub(super) unsafe fn pull(&self, cx: &Cx<'_>) -> bool {
+    pub(super) unsafe fn pull(&self, cx: &Cx<'_>) -> OnSeat<bool, K, M, ErrorOf<F>> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
             if self.side(|side| side.input != Input::Ready || side.budget == 0) {
-                return false;
+                return Ok(false);
             }
             let (cost, unmeasured) =
                 self.engine.plain(cx.worker.index(), |plain| (plain.cost, plain.unmeasured));
-            let in_place = cost > 0 && cost <= IN_PLACE_NS;
+            let start = if cost > 0 && cost <= IN_PLACE_NS { Start::InPlace } else { Start::Queued };
             let mut meter = Meter::start(cost, unmeasured, TURN_NS);
             let mut pulled = 0;
             while self.side(|side| side.input == Input::Ready && side.budget > 0)
@@ -68,23 +81,29 @@ where
                 && !meter.is_used_up()
             {
                 pulled += 1;
-                self.step(cx, in_place, &mut meter);
+                let step = self.poll_source(cx)?;
+                self.step(cx, step, start, &mut meter).map_err(LostAt::Message)?;
             }
             self.engine.measured(cx, meter);
             self.notify_touched();
-            self.side(|side| side.input == Input::Ready && side.budget > 0)
+            Ok(self.side(|side| side.input == Input::Ready && side.budget > 0))
         }
     }
 
-    /// One poll of the source, and what it brought.
+    /// Acts on what one poll of the source brought.
     #[inline]
-    unsafe fn step(&self, cx: &Cx<'_>, in_place: bool, meter: &mut Meter) {
+    pub(super) unsafe fn step(
+        &self,
+        cx: &Cx<'_>,
+        step: Polled<K, M, ErrorOf<F>>,
+        start: Start,
+        meter: &mut Meter,
+    ) -> Result<(), Lost<ErrorOf<F>>> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
-            let step = self.poll_source(cx);
             match step {
                 Ok(Step::Item { key: Ok((key, hash)), message }) => {
-                    self.accept(cx, key, hash, message, in_place, meter);
+                    return self.accept(cx, key, hash, message, start, meter);
                 }
                 Ok(Step::Item { key: Err(panic), message }) => {
                     self.refuse(cx, message, Cause::KeyPanicked { message: panic });
@@ -99,15 +118,20 @@ where
                 Err(message) => self.fail(cx, Cause::SourcePanicked { message }),
             }
         }
+        Ok(())
     }
 
+    /// One poll of the source, with the key of what it brought.
     #[inline]
-    unsafe fn poll_source(&self, cx: &Cx<'_>) -> Result<Step<K, M, ErrorOf<F>>, String> {
+    unsafe fn poll_source(&self, cx: &Cx<'_>) -> OnSeat<Polled<K, M, ErrorOf<F>>, K, M, ErrorOf<F>> {
         // SAFETY: rule 5 of seat/README.md: this function's contract.
         let cell = unsafe {
-            self.side(|side| side.cell.as_ref().expect("the home runs only while it is attached").borrowed())
+            self.side(|side| {
+                side.polling = true;
+                side.cell.as_ref().expect("the home runs only while it is attached").borrowed()
+            })
         };
-        cx.user(|| {
+        let (polled, back) = cx.lent(|| {
             // SAFETY: rule 8 of seat/README.md: the home keeps the source's cell as long as this core lives.
             let (polled, woken) = unsafe {
                 polling(cell, |waker| {
@@ -133,12 +157,26 @@ where
                 Poll::Ready(None) => Step::End,
                 Poll::Pending => Step::Pending { woken },
             }
-        })
+        });
+        if back == Back::Lost {
+            return Err(LostAt::Source(polled));
+        }
+        // SAFETY: rule 5 of seat/README.md: this function's contract.
+        unsafe { self.side(|side| side.polling = false) };
+        Ok(polled)
     }
 
     /// Takes one message in: in place, to its live key, or to a worker chosen for its new key.
     #[inline]
-    unsafe fn accept(&self, cx: &Cx<'_>, key: K, hash: u64, message: M, in_place: bool, meter: &mut Meter) {
+    unsafe fn accept(
+        &self,
+        cx: &Cx<'_>,
+        key: K,
+        hash: u64,
+        message: M,
+        start: Start,
+        meter: &mut Meter,
+    ) -> Result<(), Lost<ErrorOf<F>>> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
             // The comparison is the user's and may panic: nothing was changed yet.
@@ -154,9 +192,8 @@ where
             match found {
                 Ok(Place::Live { entry, worker }) => self.queue(cx, entry, worker, false, message),
                 Ok(Place::Absent) => {
-                    if in_place && self.engine.plain(self.home, |plain| plain.ready == 0) {
-                        self.run_in_place(cx, key, hash, message, meter);
-                        return;
+                    if start == Start::InPlace && self.engine.plain(self.home, |plain| plain.ready == 0) {
+                        return self.run_in_place(cx, key, hash, message, meter);
                     }
                     match self.choose() {
                         Some(worker) => {
@@ -173,6 +210,7 @@ where
                 Err(panic) => self.refuse(cx, message, Cause::KeyPanicked { message: panic }),
             }
         }
+        Ok(())
     }
 
     /// The worker of a new key. The home itself is between two handlers, so an empty queue here is no wait at all.
@@ -224,7 +262,14 @@ where
 
     /// Runs a message where it arrived; only one whose handler waits gets a mailbox.
     #[inline]
-    unsafe fn run_in_place(&self, cx: &Cx<'_>, key: K, hash: u64, message: M, meter: &mut Meter) {
+    unsafe fn run_in_place(
+        &self,
+        cx: &Cx<'_>,
+        key: K,
+        hash: u64,
+        message: M,
+        meter: &mut Meter,
+    ) -> Result<(), Lost<ErrorOf<F>>> {
         let here = self.home;
         // SAFETY: rules 1, 5 and 7 of seat/README.md: this function's contract; the place is the one that the intake
         // would give out next, and this thread owns the intake.
@@ -233,31 +278,30 @@ where
             self.notify_touched();
             let entry = self.side(|side| {
                 side.budget -= 1;
+                // Where whoever takes the seat meanwhile finds it.
+                side.in_place = Some((key, hash));
                 side.intake.next_entry().expect("the budget is within the window")
             });
             let cell = self.engine.cell(cx, entry);
-            let ran = self.engine.begin(cx, entry, cell, message);
+            let (ran, back) = self.engine.begin(cx, entry, cell, message);
+            if back == Back::Lost {
+                return Err(Lost { worker: here, entry, ran });
+            }
             meter.ran();
             if let Ran::Pending { woken } = ran {
-                self.side(|side| {
-                    let placed = self.engine.admit(&mut side.intake, hash, key, here);
-                    debug_assert_eq!(placed, entry, "nobody else gives places out");
-                    let slot = side.intake.take_slot().expect("the budget is within the window");
-                    side.intake.add(entry);
-                    self.engine.mailbox(entry, |mailbox| {
-                        *mailbox = Mailbox::new();
-                        let _ = mailbox.on(Event::Enqueue);
-                        let _ = mailbox.on(Event::Begin);
-                        mailbox.running = slot;
-                    });
-                });
-                cx.worker.counters().mailboxes.add(1);
+                let placed = self.settle_in_place(cx);
+                debug_assert_eq!(placed, Some(entry), "nobody else gives places out");
                 self.engine.suspend(here, entry, woken);
-                return;
+                return Ok(());
             }
+            let key = self.side(|side| side.in_place.take());
             cx.worker.counters().in_place.add(1);
             let failed = self.engine.account(cx, ran, || {
-                contain(|| format!("{key:?}")).unwrap_or_else(|_| "<its Debug panicked>".to_owned())
+                contain(|| match &key {
+                    Some((key, _)) => format!("{key:?}"),
+                    None => String::new(),
+                })
+                .unwrap_or_else(|_| "<its Debug panicked>".to_owned())
             });
             self.engine.plain(here, |plain| {
                 if failed {
@@ -273,6 +317,29 @@ where
             if std::mem::needs_drop::<K>() {
                 crate::contain::drop_contained("a key", key);
             }
+        }
+        Ok(())
+    }
+
+    /// Gives a message that was started in place a mailbox, Running, and says which; None if none was started.
+    pub(super) unsafe fn settle_in_place(&self, cx: &Cx<'_>) -> Option<u32> {
+        // SAFETY: rules 1, 5 and 7 of seat/README.md: this function's contract.
+        unsafe {
+            let entry = self.side(|side| {
+                let (key, hash) = side.in_place.take()?;
+                let entry = self.engine.admit(&mut side.intake, hash, key, self.home);
+                let slot = side.intake.take_slot().expect("the budget is within the window");
+                side.intake.add(entry);
+                self.engine.mailbox(entry, |mailbox| {
+                    *mailbox = Mailbox::new();
+                    let _ = mailbox.on(Event::Enqueue);
+                    let _ = mailbox.on(Event::Begin);
+                    mailbox.running = slot;
+                });
+                Some(entry)
+            })?;
+            cx.worker.counters().mailboxes.add(1);
+            Some(entry)
         }
     }
 

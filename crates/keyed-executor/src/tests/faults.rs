@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::cx::Cx;
 use crate::error::RejectReason;
 use crate::seat::AttachId;
 use crate::sync::{Arc, spawn_named};
-use crate::worker::{Cx, Job};
+use crate::worker::Job;
 use crate::{Cause, KeyedExecutor};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -92,6 +93,11 @@ impl crate::lanes::Lanes for Bug {
     unsafe fn has_news(&self, _cx: &Cx<'_>) -> bool {
         false
     }
+    unsafe fn waits(&self, _cx: &Cx<'_>) -> bool {
+        false
+    }
+    unsafe fn adopt(&self, _cx: &Cx<'_>) {}
+    unsafe fn handed_in(&self, _cx: &Cx<'_>) {}
     unsafe fn discard(&self, _cx: &Cx<'_>) {}
     unsafe fn bury(&self, _cx: &Cx<'_>) {
         self.0.fetch_add(1, Ordering::Relaxed);

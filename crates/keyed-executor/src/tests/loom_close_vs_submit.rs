@@ -28,6 +28,8 @@ fn loom_close_vs_submit_task() {
             }
             refused
         });
+        // Lets the submitter go first for free: the race needs it far ahead.
+        loom::thread::yield_now();
         executor.close();
         let refused = submitter.join().expect("the submitter ends");
         executor.join().expect("not on a worker");
@@ -46,6 +48,8 @@ fn loom_close_vs_submit_message() {
             std::future::ready(())
         });
         let submitter = loom::thread::spawn(move || u32::from(keyspace.try_submit(1u8, 5).is_err()));
+        // Lets the submitter go first for free: the race needs it far ahead.
+        loom::thread::yield_now();
         executor.close();
         let refused = submitter.join().expect("the submitter ends");
         executor.join().expect("not on a worker");

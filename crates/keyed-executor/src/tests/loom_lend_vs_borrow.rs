@@ -10,7 +10,7 @@
 //!
 //! Searched: preemption bound 2: 1,286 executions, below 1 s.
 
-use crate::seat::token::Token;
+use crate::seat::token::{Back, Token};
 use crate::sync::{Arc, UnsafeCell};
 
 struct Seat {
@@ -33,8 +33,8 @@ impl Seat {
 #[test]
 fn loom_lend_vs_borrow() {
     super::model::model("lend_vs_borrow", || {
-        let seat = Arc::new(Seat { token: Token::new(), value: UnsafeCell::new(0) });
-        seat.token.take_back();
+        let seat = Arc::new(Seat { token: Token::parked(), value: UnsafeCell::new(0) });
+        assert_eq!(seat.token.take_back(), Back::Mine);
         let borrowers: Vec<_> = (0..2)
             .map(|_| {
                 let seat = Arc::clone(&seat);
@@ -50,10 +50,10 @@ fn loom_lend_vs_borrow() {
             .collect();
         seat.work();
         seat.token.lend();
-        seat.token.take_back();
+        assert_eq!(seat.token.take_back(), Back::Mine);
         seat.work();
         seat.token.park();
-        seat.token.take_back();
+        assert_eq!(seat.token.take_back(), Back::Mine);
         seat.work();
         let borrowed: u32 = borrowers.into_iter().map(|borrower| borrower.join().expect("it ends")).sum();
         // SAFETY: rule 1: this thread owns the token and the borrowers ended.

@@ -10,7 +10,10 @@
 //!
 //! Searched: preemption bound 2: 486 executions, below 1 s.
 
+use crossbeam_utils::CachePadded;
+
 use crate::seat::AttachId;
+use crate::seat::token::Token;
 use crate::sync::{Arc, AtomicU32, Ordering};
 use crate::wake::{WakeCell, waker};
 use crate::worker::Worker;
@@ -18,7 +21,7 @@ use crate::worker::Worker;
 #[test]
 fn loom_wake_vs_suspend() {
     super::model::model("wake_vs_suspend", || {
-        let worker = Worker::new(0);
+        let worker = Worker::new(0, Arc::new([CachePadded::new(Token::parked())]));
         let cell = WakeCell::new(Arc::clone(&worker), AttachId { index: 0, generation: 0 }, 3);
         let ready = Arc::new(AtomicU32::new(0));
         let wakers: Vec<_> = (0..2)

@@ -6,8 +6,9 @@ use std::panic::catch_unwind;
 use crate::mailbox::state::{Event, State, next};
 
 const SOURCE: &str = include_str!("../mailbox/state.rs");
-const STATES: [State; 5] = [State::Idle, State::Ready, State::Running, State::Waiting, State::Resumed];
-const EVENTS: [Event; 8] = [
+const STATES: [State; 6] =
+    [State::Idle, State::Ready, State::Running, State::Waiting, State::Resumed, State::Detached];
+const EVENTS: [Event; 12] = [
     Event::Enqueue,
     Event::Begin,
     Event::FinishMore,
@@ -16,6 +17,10 @@ const EVENTS: [Event; 8] = [
     Event::Suspend,
     Event::SuspendWoken,
     Event::Wake,
+    Event::Take,
+    Event::HandInLast,
+    Event::HandInMore,
+    Event::HandInPending,
 ];
 
 fn table() -> BTreeMap<(String, String), (String, String)> {

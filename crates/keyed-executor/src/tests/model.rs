@@ -37,6 +37,8 @@ pub(super) fn executor(workers: usize, window: usize, throughput: usize) -> Keye
         .workers(workers)
         .max_in_flight(window)
         .throughput(throughput)
+        // Models have no clock, so no monitor.
+        .rescue_threads(0)
         .build()
         .expect("the values of a model are in range")
 }

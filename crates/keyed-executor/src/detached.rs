@@ -1,0 +1,112 @@
+//! A message whose thread lost its seat: detached when the seat is adopted, put back in order when its outcome comes.
+//!
+//! The stuck key stays exclusive: its mailbox is Detached and starts nothing; messages queue behind it. The thread that
+//! lost the seat touches the message's future and nothing else, then leaves the outcome here and goes.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::Hash;
+
+use crate::cx::Cx;
+use crate::engine::{Engine, ErrorOf};
+use crate::error::Outcome;
+use crate::lane::Resident;
+use crate::mailbox::NONE;
+use crate::mailbox::state::{Duty, Event};
+use crate::sync::lock;
+use crate::turn::{Lost, Ran};
+
+/// # Safety
+/// Every `unsafe` method asks the caller to hold the seat of `cx` (rule 1 of seat/README.md).
+impl<K, M, H, F> Engine<K, M, H, F>
+where
+    K: Hash + Eq + Debug,
+    H: Fn(M) -> F,
+    F: Future,
+    F::Output: Outcome,
+{
+    /// Whether something waits on this lane that another thread could go on with.
+    pub(crate) unsafe fn lane_waits(&self, cx: &Cx<'_>) -> bool {
+        let worker = cx.worker.index();
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        let (ready, unshown, taken, seen) = unsafe {
+            self.plain(worker, |plain| {
+                (plain.ready > 0, plain.written > plain.shown, plain.taken, plain.seen_phase)
+            })
+        };
+        ready || unshown || self.lanes[worker].inbox.published() != taken || self.phase() != seen
+    }
+
+    /// Detaches the message whose turn it was when the seat was taken.
+    pub(crate) unsafe fn adopt_lane(&self, cx: &Cx<'_>) {
+        let worker = cx.worker.index();
+        // SAFETY: rules 1 and 2 of seat/README.md: this function's contract.
+        unsafe {
+            let entry = self.plain(worker, |plain| std::mem::replace(&mut plain.turn, NONE));
+            if entry != NONE {
+                self.detach(worker, entry);
+            }
+        }
+    }
+
+    /// Marks a running message as detached.
+    pub(crate) unsafe fn detach(&self, worker: usize, entry: u32) {
+        // SAFETY: rules 1 and 2 of seat/README.md: this function's contract.
+        unsafe {
+            let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::Take));
+            debug_assert_eq!(duty, Duty::Release);
+            self.plain(worker, |plain| {
+                if plain.residents.len() <= entry as usize {
+                    plain.residents.resize_with(entry as usize + 1, Resident::default);
+                }
+                plain.residents[entry as usize].detached = true;
+            });
+        }
+    }
+
+    /// Leaves the outcome of a detached message, from the thread that lost the seat.
+    pub(crate) fn hand_in(&self, lost: Lost<ErrorOf<F>>) {
+        lock(&self.handed_in).push(lost);
+    }
+
+    /// Puts detached messages of this worker whose outcome came back in order.
+    pub(crate) unsafe fn take_handed_in(&self, cx: &Cx<'_>) {
+        let worker = cx.worker.index();
+        loop {
+            let lost = {
+                let mut handed_in = lock(&self.handed_in);
+                let at = handed_in.iter().position(|lost| lost.worker == worker);
+                at.map(|at| handed_in.swap_remove(at))
+            };
+            let Some(Lost { entry, ran, .. }) = lost else { return };
+            // SAFETY: rules 1 to 4 of seat/README.md: the entry is placed on this worker and nobody is inside its
+            // handler any more: its outcome is here.
+            unsafe {
+                self.plain(worker, |plain| plain.residents[entry as usize].detached = false);
+                if let Ran::Pending { .. } = ran {
+                    let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::HandInPending));
+                    debug_assert_eq!(duty, Duty::Queue);
+                    self.push_ready(worker, entry);
+                    continue;
+                }
+                let failed = self.account(cx, ran, || self.key_text(entry));
+                let (duty, slot) = self.mailbox(entry, |mailbox| {
+                    let slot = std::mem::replace(&mut mailbox.running, NONE);
+                    let event = if mailbox.head == NONE { Event::HandInLast } else { Event::HandInMore };
+                    (mailbox.on(event), slot)
+                });
+                match duty {
+                    Duty::Queue => self.push_ready(worker, entry),
+                    _ => cx.worker.counters().forgotten.add(1),
+                }
+                self.complete(cx, entry, slot, |tally| {
+                    if failed {
+                        tally.failed += 1;
+                    } else {
+                        tally.handled += 1;
+                    }
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Spare threads: who goes on with a seat that was taken from under a stuck thread.
+//!
+//! Threads are workers, stuck ones, and idle spares, together at most workers + `rescue_threads`. A spare is started when
+//! a seat is taken and none is idle; a thread that lost its seat becomes one when it comes back; one that is not needed
+//! for [`UNUSED`] ends. Which seats are taken, and when, is `monitor.rs`.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::sleep::{Notified, Sleeper};
+use crate::sync::{Arc, Condvar, Mutex, lock, wait_for};
+use crate::worker::Worker;
+
+/// A spare that was not needed for this long ends.
+const UNUSED: Duration = Duration::from_secs(10);
+
+/// A thread without a seat, waiting for one.
+pub(crate) struct Spare {
+    /// The number of its token.
+    pub(crate) thread: usize,
+    given: Mutex<Given>,
+    told: Condvar,
+}
+
+/// What a waiting spare was told.
+enum Given {
+    Nothing,
+    Seat(Arc<Worker>),
+    End,
+}
+
+impl Spare {
+    fn new(thread: usize) -> Arc<Self> {
+        Arc::new(Self { thread, given: Mutex::new(Given::Nothing), told: Condvar::new() })
+    }
+
+    /// Gives it a seat that was taken for it.
+    pub(crate) fn give(&self, worker: Arc<Worker>) {
+        *lock(&self.given) = Given::Seat(worker);
+        self.told.notify_one();
+    }
+
+    fn end(&self) {
+        let mut given = lock(&self.given);
+        if let Given::Nothing = *given {
+            *given = Given::End;
+        }
+        self.told.notify_one();
+    }
+}
+
+#[derive(Default)]
+struct Pool {
+    idle: Vec<Arc<Spare>>,
+    /// Started for a seat that is just being taken.
+    coming: Vec<Arc<Spare>>,
+    /// Tokens of threads that do not exist.
+    free: Vec<usize>,
+    ended: bool,
+}
+
+/// The spares of an executor, and the sleep of their monitor.
+pub(crate) struct Rescue {
+    pool: Mutex<Pool>,
+    monitor: Sleeper,
+    /// Whether there may be spares at all.
+    is_on: bool,
+}
+
+/// A spare to be had.
+pub(crate) enum Found {
+    /// One that waits.
+    Idle(Arc<Spare>),
+    /// One whose thread is to be started.
+    New(Arc<Spare>),
+}
+
+impl Rescue {
+    /// A pool that may start as many threads as there are `tokens`.
+    pub(crate) fn new(tokens: Range<usize>) -> Self {
+        let is_on = !tokens.is_empty();
+        let free = tokens.rev().collect();
+        Self { pool: Mutex::new(Pool { free, ..Pool::default() }), monitor: Sleeper::new(), is_on }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    pub(crate) fn monitor(&self) -> &Sleeper {
+        &self.monitor
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        lock(&self.pool).ended
+    }
+
+    /// A thread is on its seat again: the monitor has something to look at.
+    #[inline]
+    pub(crate) fn watch(&self) {
+        if self.is_on {
+            // A monitor that is gone, or not started yet, has nothing to lose.
+            let _: Notified = self.monitor.notify();
+        }
+    }
+
+    /// An idle spare, or one to start; None if there are as many threads as there may be.
+    pub(crate) fn find(&self) -> Option<Found> {
+        let mut pool = lock(&self.pool);
+        if pool.ended {
+            return None;
+        }
+        if let Some(spare) = pool.idle.pop() {
+            return Some(Found::Idle(spare));
+        }
+        let spare = Spare::new(pool.free.pop()?);
+        pool.coming.push(Arc::clone(&spare));
+        Some(Found::New(spare))
+    }
+
+    /// A spare that was found is not needed after all, or could not be started.
+    pub(crate) fn put_back(&self, found: Found) {
+        let mut pool = lock(&self.pool);
+        match found {
+            Found::Idle(spare) if pool.ended => spare.end(),
+            Found::Idle(spare) => pool.idle.push(spare),
+            Found::New(spare) => {
+                pool.coming.retain(|coming| !Arc::ptr_eq(coming, &spare));
+                pool.free.push(spare.thread);
+            }
+        }
+    }
+
+    /// The first wait of a thread that was started for a seat.
+    pub(crate) fn wait_for_seat(&self, spare: &Arc<Spare>) -> Option<Arc<Worker>> {
+        let seat = Self::wait(spare, || false);
+        lock(&self.pool).coming.retain(|coming| !Arc::ptr_eq(coming, spare));
+        seat
+    }
+
+    /// The wait of a thread that lost its seat; None if it is to end.
+    pub(crate) fn wait_again(&self, thread: usize) -> Option<Arc<Worker>> {
+        let spare = Spare::new(thread);
+        {
+            let mut pool = lock(&self.pool);
+            if pool.ended {
+                return None;
+            }
+            pool.idle.push(Arc::clone(&spare));
+        }
+        Self::wait(&spare, || {
+            // Unused: it ends, unless somebody has found it in the meantime.
+            let mut pool = lock(&self.pool);
+            let at = pool.idle.iter().position(|idle| Arc::ptr_eq(idle, &spare));
+            if let Some(at) = at {
+                pool.idle.swap_remove(at);
+                pool.free.push(thread);
+            }
+            at.is_some()
+        })
+    }
+
+    fn wait(spare: &Spare, mut unused: impl FnMut() -> bool) -> Option<Arc<Worker>> {
+        let mut given = lock(&spare.given);
+        loop {
+            match std::mem::replace(&mut *given, Given::Nothing) {
+                Given::Seat(worker) => return Some(worker),
+                Given::End => return None,
+                Given::Nothing => {}
+            }
+            let timed_out;
+            (given, timed_out) = wait_for(&spare.told, given, UNUSED);
+            if timed_out && matches!(*given, Given::Nothing) {
+                drop(given);
+                if unused() {
+                    return None;
+                }
+                given = lock(&spare.given);
+            }
+        }
+    }
+
+    /// No seat is left: spares and the monitor end.
+    pub(crate) fn end(&self) {
+        {
+            let mut pool = lock(&self.pool);
+            pool.ended = true;
+            for spare in pool.idle.drain(..) {
+                spare.end();
+            }
+        }
+        self.monitor.interrupt();
+    }
+}
