@@ -116,7 +116,7 @@ impl<C: AggregateCommand> Future for SendForReply<'_, C> {
     }
 }
 
-/// Sends a command whose reply is of no interest; made by waiting for [`Sent`].
+/// Sends a command whose reply is of no interest; made by waiting for [`Sent`](crate::Sent).
 ///
 /// # Cancel safety
 /// As for [`SendForReply`].
@@ -131,7 +131,7 @@ impl<C: AggregateCommand> Future for SendUnheard<'_, C> {
     }
 }
 
-/// Sends a command and waits for its reply; made by waiting for [`Processed`].
+/// Sends a command and waits for its reply; made by waiting for [`Processed`](crate::Processed).
 ///
 /// # Cancel safety
 /// Dropped after the command was sent, it only stops waiting: the command is handled.
