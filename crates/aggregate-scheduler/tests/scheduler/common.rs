@@ -4,8 +4,10 @@
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use wow_aggregate_scheduler::{DefaultSchedulerSupplier, Grouped, Groups, NamedAggregate, SchedulerSupplier};
+use wow_testkit::PATIENCE;
 
 pub(crate) const ORDER: NamedAggregate<'static> = NamedAggregate { context: "shop", aggregate: "order" };
 
@@ -33,4 +35,17 @@ pub(crate) fn ids_in(group: u32, count: u32, ids: usize) -> Vec<String> {
 /// An id in this group.
 pub(crate) fn id_in(group: u32, count: u32) -> String {
     ids_in(group, count, 1).remove(0)
+}
+
+/// Everything that was sent, once the last sender is dropped; with the handlers that hold one, that is.
+#[track_caller]
+pub(crate) fn everything<T>(receiver: &Receiver<T>) -> Vec<T> {
+    let mut received = Vec::new();
+    loop {
+        match receiver.recv_timeout(PATIENCE) {
+            Ok(item) => received.push(item),
+            Err(RecvTimeoutError::Disconnected) => return received,
+            Err(RecvTimeoutError::Timeout) => panic!("a sender was kept for {PATIENCE:?}"),
+        }
+    }
 }

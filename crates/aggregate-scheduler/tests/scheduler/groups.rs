@@ -11,7 +11,7 @@ use keyed_executor::Options;
 use wow_aggregate_scheduler::{Grouped, NamedAggregate, Route, SchedulerSupplier};
 use wow_testkit::{Counter, Failure, History, Latch, Level, Message, Script, Seed, Source, finish};
 
-use crate::common::{ORDER, grouped, groups, id_in, ids_in, supplier};
+use crate::common::{ORDER, everything, grouped, groups, id_in, ids_in, supplier};
 
 /// A message: its id, and what its handler does.
 struct Step {
@@ -85,7 +85,7 @@ fn two_ids_of_one_group_share_its_order_and_another_group_does_not_wait() {
     assert_eq!(first, other);
     latch.release();
     finish(dispatch).expect("no handler fails");
-    assert_eq!(order.iter().collect::<Vec<_>>(), colliding);
+    assert_eq!(everything(&order), colliding);
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn one_dispatch_over_several_aggregates_uses_the_pool_of_each() {
         },
     );
     assert_eq!(finish(dispatch).expect("no handler fails").handled, 3);
-    let mut threads: Vec<_> = threads.iter().collect();
+    let mut threads = everything(&threads);
     threads.sort();
     let (order, cart) = ("over-order-1".to_owned(), "over-cart-1".to_owned());
     assert_eq!(threads, [(0, order.clone()), (0, order), (1, cart)]);

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use crate::common::{ORDER, grouped, groups, supplier};
+use crate::common::{ORDER, everything, grouped, groups, supplier};
 use futures_util::stream;
 use keyed_executor::{Cause, Options};
 use wow_aggregate_scheduler::{
@@ -80,7 +80,7 @@ fn handlers_run_on_threads_named_after_supplier_and_aggregate() {
         },
     );
     finish(dispatch).expect("no handler fails");
-    let mut names: Vec<String> = names.iter().collect();
+    let mut names = everything(&names);
     names.sort();
     // Groups are given to the threads in turn.
     assert_eq!(names, ["names-order-1", "names-order-2"]);
