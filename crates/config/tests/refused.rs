@@ -106,6 +106,18 @@ fn a_wrong_variable_is_refused_by_its_name() {
     );
 }
 
+#[test]
+fn wrong_variables_are_told_in_one_order_whatever_the_systems_is() {
+    let mut pairs = [("WOW_DISPATCH_SPIN", "x"), ("WOW_DISPATCH_DEPTH", "1"), ("WOW_DISPATCH_WORKERS", "x")];
+    let told = |pairs: [(&'static str, &'static str); 3]| {
+        Loader::new().variables(pairs).load().expect_err("three problems").to_string()
+    };
+    let one_way = told(pairs);
+    pairs.reverse();
+    assert_eq!(one_way, told(pairs));
+    assert_eq!(one_way.lines().count(), 3);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_variable_that_is_no_text_is_refused() {

@@ -4,9 +4,11 @@
 //! was built has a handler for every registered command, and no two parts share a name.
 
 mod builder;
+mod problem;
 mod buses;
 mod running;
 mod send;
+mod transit;
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -20,10 +22,12 @@ use wow_transport::MessageBus;
 
 use crate::command::Waits;
 
-pub use builder::{ServiceBuildError, ServiceBuilder, ServiceProblem};
+pub use builder::ServiceBuilder;
 pub use buses::Buses;
+pub use problem::{ServiceBuildError, ServiceProblem};
 pub use running::{Running, Sender};
-pub use send::{Processed, Reply, SendAndWait, SendForReply, SendUnheard, Sending, Sent, Stage};
+pub use send::{Processed, Sending, Sent, Stage};
+pub use transit::{Reply, SendAndWait, SendForReply, SendUnheard};
 
 /// A service that was built and not started.
 ///

@@ -127,13 +127,15 @@ fn a_worker_without_work_sleeps() {
         run_one(&executor, 0);
         run_one(&executor, 1);
         let keyspace: Keyspace<u32, u32> = executor.keyspace(|_| Script::ready().yields(1));
-        // Each waits for the one before, so that the worker's waits are short and it spins where it may.
-        for n in 0..200 {
-            finish(keyspace.submit(n, n)).expect("the keyspace is open");
-            finish(keyspace.drained());
+        for _ in 0..5 {
+            // Each waits for the one before, so that the worker's waits are short and it spins where it may.
+            for n in 0..200 {
+                finish(keyspace.submit(n, n)).expect("the keyspace is open");
+                finish(keyspace.drained());
+            }
+            // A worker that spun for ever would never be seen asleep.
+            eventually("both workers sleep", || parked("wrk-sleep-", 2));
         }
-        // A worker that spun for ever would never be seen asleep.
-        eventually("both workers sleep", || parked("wrk-sleep-", 2));
         // And wakes for the next work.
         run_one(&executor, 0);
         executor.close();

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use foldhash::fast::RandomState;
 use wow_dispatch::{AggregateCommand, CommandMode, Events, Handle};
 use wow_eventsourcing::{Aggregate, AggregateEvent};
 use wow_message::Name;
@@ -16,7 +17,7 @@ use crate::rows::{Leg, Row};
 /// One aircraft, by its tail number.
 #[derive(Debug, Default)]
 pub(crate) struct Aircraft {
-    legs: HashSet<Leg>,
+    legs: HashSet<Leg, RandomState>,
     cancelled: u64,
     miles: u64,
     air_minutes: u64,

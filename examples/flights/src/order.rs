@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use foldhash::fast::RandomState;
+
 /// Counts what came out of order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Violations(Arc<AtomicU64>);
@@ -26,7 +28,7 @@ impl Violations {
 /// Numbers the rows of each aircraft.
 #[derive(Debug, Default)]
 pub(crate) struct Numbering {
-    aircraft: HashMap<Box<str>, (u64, Arc<Track>)>,
+    aircraft: HashMap<Box<str>, (u64, Arc<Track>), RandomState>,
     violations: Violations,
 }
 
@@ -45,7 +47,7 @@ pub(crate) struct Place {
 
 impl Numbering {
     pub(crate) fn new(violations: Violations) -> Self {
-        Self { aircraft: HashMap::new(), violations }
+        Self { aircraft: HashMap::default(), violations }
     }
 
     /// The next place of this aircraft; called in file order.
@@ -79,7 +81,7 @@ impl Place {
 /// What the projection has seen last of each aircraft.
 #[derive(Debug, Default)]
 pub(crate) struct LinesSeen {
-    last: HashMap<Box<str>, u64>,
+    last: HashMap<Box<str>, u64, RandomState>,
 }
 
 impl LinesSeen {

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use keyed_executor::{Config, ConfigError, KeyedExecutor};
+use keyed_executor::{Config, KeyedExecutor};
 use wow_eventsourcing::{Aggregate, EventStore};
 use wow_message::{Name, NamedAggregate};
-use wow_runtime::{BuildError, Runtime, Stage, defaults};
+use wow_runtime::{Runtime, Stage, defaults};
 
 use crate::command::{
     AggregateFunctions, AggregateFunctionsBuilder, CommandErrorHandler, CommandKind, InstanceCache,
 };
 use crate::dispatcher::Dispatcher;
 use crate::projection::{EventErrorHandler, Projection, ProjectionKind, UnrecordedFailure};
+use crate::service::problem::{ServiceBuildError, ServiceProblem};
 use crate::service::{Buses, Service, Shared};
 
 /// Collects the parts of a [`Service`].
@@ -268,71 +269,4 @@ impl fmt::Debug for ServiceBuilder {
             .field("projections", &self.projections)
             .finish_non_exhaustive()
     }
-}
-
-/// A service could not be built: every problem at once.
-#[derive(Debug)]
-pub struct ServiceBuildError {
-    problems: Vec<ServiceProblem>,
-}
-
-impl ServiceBuildError {
-    /// Every problem, in the order of the builder's parts.
-    #[must_use]
-    pub fn problems(&self) -> &[ServiceProblem] {
-        &self.problems
-    }
-}
-
-impl fmt::Display for ServiceBuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, problem) in self.problems.iter().enumerate() {
-            let separator = if n == 0 { "" } else { "; " };
-            write!(f, "{separator}{problem}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for ServiceBuildError {}
-
-/// One thing that keeps a service from being built.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServiceProblem {
-    /// The bounded context has no name.
-    #[error("the bounded context has a blank name")]
-    BlankContext,
-    /// Two aggregates share a name.
-    #[error("aggregate {0} is registered twice")]
-    AggregateTwice(NamedAggregate),
-    /// An aggregate handles nothing.
-    #[error("aggregate {0} has no commands")]
-    NoCommands(NamedAggregate),
-    /// Two commands of an aggregate share a type or a name.
-    #[error("command '{command}' of aggregate {aggregate} is registered twice")]
-    CommandTwice {
-        /// The aggregate.
-        aggregate: NamedAggregate,
-        /// The name.
-        command: &'static str,
-    },
-    /// A projection has no name.
-    #[error("a projection has a blank name")]
-    BlankProjection,
-    /// Two projections share a name.
-    #[error("projection '{0}' is registered twice")]
-    ProjectionTwice(Name),
-    /// A projection does nothing.
-    #[error("projection '{0}' has no functions")]
-    NoFunctions(Name),
-    /// Events cannot be kept.
-    #[error("there are aggregates but no event store")]
-    NoStore,
-    /// The executor's configuration is wrong.
-    #[error(transparent)]
-    Config(ConfigError),
-    /// The runtime's times are wrong.
-    #[error(transparent)]
-    Runtime(BuildError),
 }

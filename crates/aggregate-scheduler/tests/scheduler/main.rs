@@ -1,0 +1,10 @@
+//! The aggregate scheduler seen from outside: one file for each group of rules.
+
+mod common;
+
+mod endings;
+mod groups;
+mod hash;
+mod supplier;
+#[cfg(feature = "tokio")]
+mod tokio_handle;
