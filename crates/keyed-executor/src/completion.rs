@@ -64,14 +64,16 @@ impl<E> Completion<E> {
     }
 
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Ended<E>> {
-        let mut state = lock(&self.state);
-        if state.resolved {
-            return Poll::Ready(state.ended.take().expect("a dispatch is not polled after it ended"));
-        }
-        match &mut state.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
+        // Cloning and dropping a waker is the user's code: neither happens under the lock.
+        let waker = cx.waker().clone();
+        let replaced = {
+            let mut state = lock(&self.state);
+            if state.resolved {
+                return Poll::Ready(state.ended.take().expect("a dispatch is not polled after it ended"));
+            }
+            state.waker.replace(waker)
+        };
+        drop(replaced);
         Poll::Pending
     }
 

@@ -19,8 +19,8 @@ pub mod defaults {
     pub const THROUGHPUT: usize = 16;
     /// How long a worker that ran dry polls before it parks.
     pub const SPIN: Duration = Duration::ZERO;
-    /// Threads that may take over for stuck ones.
-    pub const RESCUE_THREADS: usize = 64;
+    /// Threads that may take over for stuck ones: none, the rescue is asked for.
+    pub const RESCUE_THREADS: usize = 0;
     /// How long a handler may hold its thread before another one goes on with the rest of its worker.
     pub const RESCUE_AFTER: Duration = Duration::from_millis(1);
 
@@ -46,8 +46,6 @@ pub mod limits {
     pub const MAX_SPIN: Duration = Duration::from_millis(1);
     /// Threads that may take over for stuck ones; 0 turns the rescue off.
     pub const RESCUE_THREADS: RangeInclusive<usize> = 0..=4_096;
-    /// The shortest time before a rescue: a sooner one costs more than it saves.
-    pub const MIN_RESCUE_AFTER: Duration = Duration::from_millis(1);
     /// The longest time before a rescue.
     pub const MAX_RESCUE_AFTER: Duration = Duration::from_secs(60);
 }
@@ -114,11 +112,11 @@ impl Config {
         within("max_in_flight", self.max_in_flight, &limits::MAX_IN_FLIGHT);
         within("throughput", self.throughput, &limits::THROUGHPUT);
         within("rescue_threads", self.rescue_threads, &limits::RESCUE_THREADS);
-        if self.rescue_after < limits::MIN_RESCUE_AFTER || self.rescue_after > limits::MAX_RESCUE_AFTER {
+        if self.rescue_after > limits::MAX_RESCUE_AFTER {
             problems.push(ConfigProblem {
                 field: "rescue_after",
                 value: format!("{:?}", self.rescue_after),
-                accepted: format!("{:?} to {:?}", limits::MIN_RESCUE_AFTER, limits::MAX_RESCUE_AFTER),
+                accepted: format!("0 to {:?}", limits::MAX_RESCUE_AFTER),
             });
         }
         if self.spin > limits::MAX_SPIN {

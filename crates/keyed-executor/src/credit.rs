@@ -11,6 +11,7 @@ use std::task::Waker;
 
 use crossbeam_utils::CachePadded;
 
+use crate::contain::{contain, drop_contained};
 use crate::sync::{AtomicU64, Mutex, Ordering, fence, lock};
 
 const NEVER: u64 = u64::MAX;
@@ -24,6 +25,13 @@ pub(crate) struct Need {
     pub(crate) dry: u64,
     /// What `returned` was when the waiter found no permit free; None for one that takes no permit.
     pub(crate) empty_at: Option<u64>,
+}
+
+/// Wakes one waiter; whatever its waker does, the others get their wake-up too.
+fn wake_contained(waker: Waker) {
+    if let Err(panic) = contain(|| waker.wake()) {
+        tracing::error!(panic, "waking a waiter panicked");
+    }
 }
 
 /// Names a registered waiter.
@@ -120,23 +128,32 @@ impl Credit {
             due
         };
         for waker in due.drain(..) {
-            waker.wake();
+            wake_contained(waker);
         }
-        lock(&self.waiters).room = due;
+        let mut waiters = lock(&self.waiters);
+        if waiters.room.capacity() == 0 {
+            waiters.room = due;
+        }
     }
 
     /// Registers a waiter; `returned` as it is afterwards comes back. If that is more than the waiter had counted, it
     /// must look again (and [`forget`](Self::forget) itself if it found enough).
     pub(crate) fn register(&self, ticket: Ticket, need: Need, waker: &Waker) -> u64 {
+        // Cloning and dropping a waker is the user's code: neither happens under the lock.
+        let waker = waker.clone();
+        let replaced;
         {
             let mut waiters = lock(&self.waiters);
             let at = waiters.queue.partition_point(|waiter| waiter.ticket < ticket);
             match waiters.queue.get_mut(at) {
                 Some(waiter) if waiter.ticket == ticket => {
                     waiter.need = need;
-                    waiter.waker.clone_from(waker);
+                    replaced = Some(std::mem::replace(&mut waiter.waker, waker));
                 }
-                _ => waiters.queue.insert(at, Waiter { ticket, need, waker: waker.clone() }),
+                _ => {
+                    waiters.queue.insert(at, Waiter { ticket, need, waker });
+                    replaced = None;
+                }
             }
             // Under the waiters' lock, like every store to a mark. Only lowered here, never measured anew: a mark that
             // is too low costs one look, one that is too high would cost a waiter its wake-up.
@@ -144,6 +161,7 @@ impl Credit {
                 mark.store(mark.load(Ordering::Relaxed).min(need), Ordering::Relaxed);
             }
         }
+        drop_contained("a waker", replaced);
         // Pairs with the fence in `check`.
         fence(Ordering::SeqCst);
         self.returned()
@@ -151,15 +169,18 @@ impl Credit {
 
     /// Takes a waiter off; false if it was woken already or never registered.
     pub(crate) fn forget(&self, ticket: Ticket) -> bool {
-        let mut waiters = lock(&self.waiters);
-        let Ok(at) = waiters.queue.binary_search_by_key(&ticket, |waiter| waiter.ticket) else {
-            return false;
+        let forgotten = {
+            let mut waiters = lock(&self.waiters);
+            let at = waiters.queue.binary_search_by_key(&ticket, |waiter| waiter.ticket);
+            let forgotten = at.ok().map(|at| waiters.queue.remove(at));
+            if waiters.queue.is_empty() {
+                self.measure(&waiters);
+            }
+            forgotten
         };
-        waiters.queue.remove(at);
-        if waiters.queue.is_empty() {
-            self.measure(&waiters);
-        }
-        true
+        let waited = forgotten.is_some();
+        drop_contained("a waker", forgotten);
+        waited
     }
 
     /// Wakes every waiter, whatever it needs: the door was closed.
@@ -171,7 +192,7 @@ impl Credit {
             all
         };
         for waiter in all {
-            waiter.waker.wake();
+            wake_contained(waiter.waker);
         }
     }
 

@@ -11,6 +11,7 @@ use crate::credit::Then;
 use crate::cx::Cx;
 use crate::engine::Engine;
 use crate::error::Outcome;
+use crate::lane::Item;
 use crate::mailbox::NONE;
 use crate::mailbox::state::{Duty, Event, State};
 
@@ -31,6 +32,7 @@ where
         // the user's `Drop` runs with the seat lent, so whoever borrows the seat meanwhile does not find it again.
         unsafe {
             self.take_inbox(cx);
+            self.discard_doomed(cx);
             while let Some(entry) = self.pop_ready(worker) {
                 let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::Begin));
                 self.discard_mailbox(cx, entry, duty);
@@ -95,15 +97,29 @@ where
     }
 
     /// Drops the messages of a list that was taken off its mailbox.
+    ///
+    /// They stand on the lane until each one's turn comes, where whoever borrows the seat during a slow drop finds the
+    /// rest and drops it.
     unsafe fn discard_slots(&self, cx: &Cx<'_>, entry: u32, mut slot: u32) {
-        while slot != NONE {
-            // SAFETY: rule 4 of seat/README.md: the list was taken off its mailbox, it is this thread's alone.
-            unsafe {
-                let next = self.slots[slot as usize].next.with(|next| *next);
-                let message = self.take(slot);
+        let worker = cx.worker.index();
+        // SAFETY: rules 1 and 4 of seat/README.md: the list was taken off its mailbox, it is on this lane alone.
+        unsafe {
+            while slot != NONE {
+                self.plain(worker, |plain| plain.doomed.push(Item::new(entry, slot)));
+                slot = self.slots[slot as usize].next.with(|next| *next);
+            }
+            self.discard_doomed(cx);
+        }
+    }
+
+    unsafe fn discard_doomed(&self, cx: &Cx<'_>) {
+        let worker = cx.worker.index();
+        // SAFETY: rules 1 and 4 of seat/README.md, as above.
+        unsafe {
+            while let Some(item) = self.plain(worker, |plain| plain.doomed.pop()) {
+                let message = self.take(item.slot());
                 cx.drop_user("a message", message);
-                self.complete(cx, entry, slot, |tally| tally.discarded += 1);
-                slot = next;
+                self.complete(cx, item.entry(), item.slot(), |tally| tally.discarded += 1);
             }
         }
     }

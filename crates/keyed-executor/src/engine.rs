@@ -177,8 +177,10 @@ where
     }
 
     /// Takes completions back from every lane; keys without messages are forgotten, permits are free.
+    ///
+    /// The keys go into `dead`: their `Drop` is the user's, and the caller may hold a lock.
     #[inline]
-    pub(crate) fn reclaim(&self, intake: &mut Intake) {
+    pub(crate) fn reclaim(&self, intake: &mut Intake, dead: &mut Vec<K>) {
         intake.since_reclaim = 0;
         for (index, lane) in self.lanes.iter().enumerate() {
             let published = lane.completions.published();
@@ -187,26 +189,31 @@ where
                 let item = unsafe { lane.completions.read(intake.reclaimed[index]) };
                 intake.reclaimed[index] += 1;
                 if intake.give_back(item.entry(), item.slot()) {
-                    self.drop_key(item.entry());
+                    self.bury_key(item.entry(), dead);
                 }
             }
         }
     }
 
-    fn drop_key(&self, entry: u32) {
+    /// Moves a key that was forgotten out of its place, for the caller to drop.
+    #[inline]
+    fn bury_key(&self, entry: u32, dead: &mut Vec<K>) {
         // SAFETY: rule 6 of seat/README.md: the entry was just forgotten, its last message came back.
         let key = self.keys[entry as usize].with_mut(|key| unsafe { (*key).assume_init_read() });
         if std::mem::needs_drop::<K>() {
-            crate::contain::drop_contained("a key", key);
+            dead.push(key);
         }
     }
 
     /// Drops the keys that are still live when the dispatch itself is dropped.
-    pub(crate) fn drop_keys(&self, intake: &mut Intake) {
-        self.reclaim(intake);
+    pub(crate) fn drop_keys(&self, intake: &mut Intake, dead: &mut Vec<K>) {
+        self.reclaim(intake, dead);
         let live: Vec<u32> = intake.live_entries().collect();
         for entry in live {
-            self.drop_key(entry);
+            self.bury_key(entry, dead);
+        }
+        for key in dead.drain(..) {
+            crate::contain::drop_contained("a key", key);
         }
     }
 

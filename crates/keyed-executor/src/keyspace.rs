@@ -27,8 +27,7 @@ trait Door<K, M>: Send + Sync {
     fn ticket(&self) -> Ticket;
     fn in_flight(&self) -> usize;
     fn live_keys(&self) -> usize;
-    fn accepted(&self) -> u64;
-    fn drained(&self, target: u64, ticket: Ticket, waker: &Waker) -> Option<Ledger>;
+    fn drained(&self, ticket: Ticket, waker: &Waker) -> Option<Ledger>;
     fn close(&self);
     fn cancel(&self);
 }
@@ -127,13 +126,14 @@ impl<K, M> Keyspace<K, M> {
         self.handle.door.cancel();
     }
 
-    /// Waits until every message accepted before this call is accounted for.
+    /// Waits until nothing is in flight: every message accepted up to that moment is accounted for.
+    ///
+    /// While others go on submitting, that moment may be far; [`close`](Self::close) first where it has to come.
     ///
     /// # Cancel safety
     /// Dropping the future stops the waiting, nothing else.
     pub fn drained(&self) -> Drained<K, M> {
-        let target = self.handle.door.accepted();
-        Drained { keyspace: self.clone(), target, ticket: None }
+        Drained { keyspace: self.clone(), ticket: None }
     }
 }
 
@@ -190,11 +190,10 @@ impl<K, M> Drop for Submit<K, M> {
     }
 }
 
-/// Waits until what was accepted is accounted for: [`Keyspace::drained`].
+/// Waits until nothing is in flight: [`Keyspace::drained`].
 #[must_use = "waiting begins when it is awaited"]
 pub struct Drained<K, M> {
     keyspace: Keyspace<K, M>,
-    target: u64,
     ticket: Option<Ticket>,
 }
 
@@ -202,7 +201,7 @@ impl<K, M> Unpin for Drained<K, M> {}
 
 impl<K, M> Debug for Drained<K, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Drained").field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("Drained").finish_non_exhaustive()
     }
 }
 
@@ -213,7 +212,7 @@ impl<K, M> Future for Drained<K, M> {
         let this = &mut *self;
         let door = &this.keyspace.handle.door;
         let ticket = *this.ticket.get_or_insert_with(|| door.ticket());
-        match door.drained(this.target, ticket, cx.waker()) {
+        match door.drained(ticket, cx.waker()) {
             Some(ledger) => {
                 this.ticket = None;
                 Poll::Ready(ledger)

@@ -140,6 +140,8 @@ pub(crate) struct Plain {
     /// Started messages that wait for a wake.
     pub(crate) waiting: usize,
     pub(crate) residents: Vec<Resident>,
+    /// Messages taken off their mailboxes to be dropped.
+    pub(crate) doomed: Vec<Item>,
     pub(crate) tally: Tally,
     /// Measured cost of a message in nanoseconds, 0 before the first measurement.
     pub(crate) cost: u64,
@@ -181,6 +183,7 @@ impl Lane {
                 ready: 0,
                 waiting: 0,
                 residents: Vec::new(),
+                doomed: Vec::new(),
                 tally: Tally::default(),
                 cost: 0,
                 unmeasured: 0,

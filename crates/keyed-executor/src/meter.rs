@@ -11,8 +11,8 @@ const UNMEASURED_MESSAGES: u32 = 8;
 const MOST_MESSAGES: u64 = 256;
 /// Messages between two measurements of a cheap handler.
 const MEASURE_EVERY: u32 = 32;
-/// A handler that costs more is measured in every round.
-const MEASURE_ALWAYS_NS: u64 = 1_000;
+/// A handler that costs more is measured in every round, and its completions do not wait for a batch.
+pub(crate) const DEAR_NS: u64 = 1_000;
 
 /// Measures what a message costs, at most one clock read in and one out of a round.
 pub(crate) struct Meter {
@@ -26,7 +26,7 @@ impl Meter {
     /// Starts a round of a lane with this cost and this many messages since it was measured.
     #[inline]
     pub(crate) fn start(cost: u64, unmeasured: u32, budget_ns: u64) -> Self {
-        let measure = cost == 0 || cost >= MEASURE_ALWAYS_NS || unmeasured >= MEASURE_EVERY;
+        let measure = cost == 0 || cost >= DEAR_NS || unmeasured >= MEASURE_EVERY;
         let limit = match cost {
             0 => UNMEASURED_MESSAGES,
             _ => (budget_ns / cost).clamp(1, MOST_MESSAGES) as u32,

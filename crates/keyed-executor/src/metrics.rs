@@ -34,7 +34,8 @@ pub(crate) struct WorkerCounters {
     pub(crate) turns: Counter,
     pub(crate) tasks: Counter,
     pub(crate) panics: Counter,
-    pub(crate) mailboxes: Counter,
+    pub(crate) placements: Counter,
+    pub(crate) begun: Counter,
     pub(crate) forgotten: Counter,
     pub(crate) parks: Counter,
 }
@@ -47,7 +48,8 @@ impl WorkerCounters {
             turns: Counter::new(),
             tasks: Counter::new(),
             panics: Counter::new(),
-            mailboxes: Counter::new(),
+            placements: Counter::new(),
+            begun: Counter::new(),
             forgotten: Counter::new(),
             parks: Counter::new(),
         }
@@ -55,7 +57,7 @@ impl WorkerCounters {
 
     pub(crate) fn read(&self, running: bool, parked: bool) -> WorkerMetrics {
         let forgotten = self.forgotten.get();
-        let placed = self.mailboxes.get();
+        let begun = self.begun.get();
         WorkerMetrics {
             running,
             parked,
@@ -64,8 +66,8 @@ impl WorkerCounters {
             turns: self.turns.get(),
             tasks: self.tasks.get(),
             panics: self.panics.get(),
-            placements: placed,
-            live_mailboxes: placed.saturating_sub(forgotten),
+            placements: self.placements.get(),
+            live_mailboxes: begun.saturating_sub(forgotten),
             parks: self.parks.get(),
         }
     }

@@ -105,8 +105,11 @@ where
                 self.turn(cx, entry, &mut meter)?;
             }
             self.measured(cx, meter);
-            let unshown = self.plain(worker, |plain| plain.written - plain.shown);
-            if unshown >= self.batch as u64 {
+            let (unshown, ready) = self.plain(worker, |plain| (plain.written - plain.shown, plain.ready));
+            if ready == 0 && unshown > 0 {
+                // Whatever the worker's other lanes have to do: this one is dry.
+                self.publish(cx, Then::Dry);
+            } else if unshown >= self.batch as u64 {
                 self.publish(cx, Then::Busy);
             }
         }
@@ -156,7 +159,7 @@ where
         let (entry, slot) = (item.entry(), item.slot());
         let worker = cx.worker.index();
         if item.is_fresh() {
-            cx.worker.counters().mailboxes.add(1);
+            cx.worker.counters().placements.add(1);
         }
         // SAFETY: rules 2 and 4 of seat/README.md: the item came to this worker, whose seat the caller holds.
         unsafe {
@@ -176,6 +179,7 @@ where
                 self.slots[last as usize].next.with_mut(|next| *next = slot);
             }
             if duty == Duty::Queue {
+                cx.worker.counters().begun.add(1);
                 self.push_ready(worker, entry);
             }
         }

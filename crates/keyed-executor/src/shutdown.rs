@@ -21,11 +21,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use crate::contain::contain;
 use crate::cx::Cx;
 use crate::lanes::Shut;
 use crate::shared::{Lifetime, Shared};
 use crate::sync::{Arc, Ordering, PoisonError, fence, lock, yield_now};
-use crate::worker::{Job, Worker};
+use crate::worker::{self, Job, Worker};
 
 /// The threads of an executor.
 #[derive(Default)]
@@ -40,7 +41,9 @@ pub(crate) struct Threads {
     pub(crate) closed: bool,
     /// Workers whose thread could not be started, and why.
     pub(crate) unstartable: HashMap<usize, String>,
-    waiters: Vec<Waker>,
+    /// Who waits for the end, and the number that names it.
+    waiters: Vec<(u64, Waker)>,
+    next_waiter: u64,
 }
 
 impl Threads {
@@ -73,7 +76,10 @@ impl Shared {
         let dispatches: Vec<_> =
             lock(&self.dispatches).iter().filter_map(crate::sync::Weak::upgrade).collect();
         for dispatch in dispatches {
-            dispatch.shut(how);
+            // Waiting submitters are woken in there. Whatever they do, the others' doors are shut too.
+            if let Err(panic) = contain(|| dispatch.shut(how)) {
+                tracing::error!(panic, "shutting a dispatch panicked");
+            }
         }
         self.draining.swap(true, Ordering::AcqRel);
         self.notify_all();
@@ -88,7 +94,9 @@ impl Shared {
         self.close_as(Shut::Force);
         let mut discarded = 0;
         for worker in &self.workers {
-            if worker.is_running() {
+            // A call from a worker's own code between two pieces of user code (a key's comparison, say) finds that seat
+            // owned by itself: it drops what waits there as soon as this call returned.
+            if worker.is_running() && !worker::owns(worker) {
                 discarded += Self::discard_on(worker);
             }
         }
@@ -193,9 +201,9 @@ impl Shared {
             std::mem::take(&mut threads.waiters)
         };
         self.last_thread.notify_all();
-        for waiter in waiters {
+        for (_, waiter) in waiters {
             // The waker is the waiter's own code: what it does must not end this thread's own business.
-            if let Err(panic) = crate::contain::contain(|| waiter.wake()) {
+            if let Err(panic) = contain(|| waiter.wake()) {
                 tracing::error!(panic, "waking who waits for the threads' end panicked");
             }
         }
@@ -215,6 +223,7 @@ impl Shared {
 #[must_use = "waiting begins when it is awaited"]
 pub struct Terminated {
     shared: Arc<Shared>,
+    waiter: Option<u64>,
 }
 
 impl std::fmt::Debug for Terminated {
@@ -225,21 +234,48 @@ impl std::fmt::Debug for Terminated {
 
 impl Terminated {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self { shared, waiter: None }
     }
 }
 
 impl Future for Terminated {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut threads = lock(&self.shared.threads);
-        if threads.have_ended() {
-            return Poll::Ready(());
-        }
-        if !threads.waiters.iter().any(|waiter| waiter.will_wake(cx.waker())) {
-            threads.waiters.push(cx.waker().clone());
-        }
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // Cloning and dropping a waker is the user's code: neither happens under the lock.
+        let waker = cx.waker().clone();
+        let this = &mut *self;
+        let replaced = {
+            let mut threads = lock(&this.shared.threads);
+            if threads.have_ended() {
+                this.waiter = None;
+                return Poll::Ready(());
+            }
+            let known =
+                this.waiter.and_then(|waiter| threads.waiters.iter_mut().find(|(id, _)| *id == waiter));
+            if let Some((_, known)) = known {
+                Some(std::mem::replace(known, waker))
+            } else {
+                let waiter = threads.next_waiter;
+                threads.next_waiter += 1;
+                threads.waiters.push((waiter, waker));
+                this.waiter = Some(waiter);
+                None
+            }
+        };
+        drop(replaced);
         Poll::Pending
+    }
+}
+
+impl Drop for Terminated {
+    fn drop(&mut self) {
+        let Some(waiter) = self.waiter else { return };
+        let removed = {
+            let mut threads = lock(&self.shared.threads);
+            let at = threads.waiters.iter().position(|(id, _)| *id == waiter);
+            at.map(|at| threads.waiters.swap_remove(at))
+        };
+        drop(removed);
     }
 }

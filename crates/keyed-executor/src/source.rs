@@ -28,7 +28,6 @@ use crate::error::{Cause, DispatchError, Outcome};
 use crate::executor::Guard;
 use crate::intake::Intake;
 use crate::lanes::{Lanes, Round, Shut};
-use crate::meter::Meter;
 use crate::seat::AttachId;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, UnsafeCell, Weak, lock};
 use crate::turn::Lost;
@@ -62,6 +61,11 @@ struct Home<K> {
     earned: usize,
     /// Completions taken back, as the credit counts them.
     came_back: u64,
+    /// Keys that were forgotten, to be dropped as user code; kept for its room.
+    dead: Vec<K>,
+    /// Measured cost of a step at the source, and the steps since it was measured.
+    step_cost: u64,
+    unmeasured_steps: u32,
     /// Workers that were given something in this turn.
     touched: Box<[bool]>,
     /// The executor was closed before the source had ended.
@@ -156,6 +160,9 @@ where
             budget: engine.window,
             earned: 0,
             came_back: 0,
+            dead: Vec::new(),
+            step_cost: 0,
+            unmeasured_steps: 0,
             touched: vec![false; workers].into_boxed_slice(),
             shut_early: false,
             polling: false,
@@ -213,7 +220,7 @@ where
             if phase == phase::ENDED {
                 return Ok(Round::Ended);
             }
-            self.take_back();
+            self.take_back(cx);
             if self.closing.load(Ordering::Relaxed) && self.side(|side| side.input != Input::Gone) {
                 self.side(|side| side.shut_early = true);
                 self.drop_source(cx);
@@ -222,7 +229,7 @@ where
                 self.drop_source(cx);
                 if self.engine.lane_holds_something(cx) {
                     self.engine.discard_lane(cx);
-                    self.take_back();
+                    self.take_back(cx);
                 }
                 return Ok(if self.ended(cx) { Round::Ended } else { Round::Dry });
             }
@@ -239,18 +246,23 @@ where
 
     /// Takes completions back and raises the budget by whole batches; true if anything came back.
     #[inline]
-    unsafe fn take_back(&self) -> bool {
+    unsafe fn take_back(&self, cx: &Cx<'_>) -> bool {
         // SAFETY: rule 5 of seat/README.md: this function's contract.
-        unsafe {
+        let came_back = unsafe {
             self.side(|side| {
                 let before = side.intake.returned;
-                self.engine.reclaim(&mut side.intake);
+                self.engine.reclaim(&mut side.intake, &mut side.dead);
                 let came_back = side.intake.returned - before;
                 side.came_back += came_back;
                 side.earn(came_back as usize, self.engine.batch);
                 came_back > 0
             })
+        };
+        // SAFETY: rule 5 of seat/README.md: this function's contract.
+        while let Some(key) = unsafe { self.side(|side| side.dead.pop()) } {
+            cx.drop_user("a key", key);
         }
+        came_back
     }
 
     /// Discards a message that cannot be taken in, and ends the dispatch.
@@ -342,7 +354,7 @@ where
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
             self.engine.publish(cx, Then::Dry);
-            if self.take_back() {
+            if self.take_back(cx) {
                 return true;
             }
             let batch = self.engine.batch as u64;
@@ -367,7 +379,7 @@ where
             let waker = self.side(|side| side.cell.as_ref().map(waker));
             let Some(waker) = waker else { return false };
             self.engine.credit.register(HOME, need, &waker) > self.side(|side| side.came_back)
-                && self.take_back()
+                && self.take_back(cx)
         }
     }
 
@@ -405,8 +417,7 @@ where
                 return;
             }
             // Never in place: this is not the home's turn at its source.
-            let mut meter = Meter::start(1, 0, 1);
-            let stepped = self.step(cx, polled, Start::Queued, &mut meter);
+            let stepped = self.step(cx, polled, Start::Queued);
             debug_assert!(stepped.is_ok(), "nothing is run where it was handed in");
         }
     }

@@ -17,9 +17,12 @@ use crate::error::{Cause, Outcome};
 use crate::lane::{Item, Resident, Tally};
 use crate::mailbox::NONE;
 use crate::mailbox::state::{Duty, Event};
-use crate::meter::Meter;
+use crate::meter::{DEAR_NS, Meter};
 use crate::seat::token::Back;
 use crate::wake::{CellRef, WakeCell, polling};
+
+/// What one poll of a handler brought.
+type Stepped<E> = Poll<Result<(), E>>;
 
 /// How a message's run ended for now.
 pub(crate) enum Ran<E> {
@@ -100,7 +103,11 @@ where
                     Duty::Queue => self.push_ready(worker, entry),
                     _ => self.start_next(entry),
                 }
-                // After the mailbox: once its last completion is published it may be another's.
+                // After the mailbox, and not its turn any more: once its last completion is published it may be another
+                // worker's, and whoever borrows this seat then must not find it here.
+                if duty != Duty::Start {
+                    self.plain(worker, |plain| plain.turn = NONE);
+                }
                 self.complete(
                     cx,
                     entry,
@@ -164,21 +171,24 @@ where
         true
     }
 
-    /// Puts a completion beside the others; a full batch is published.
+    /// Puts a completion beside the others; a full batch is published, and each one of a handler that costs much.
     #[inline]
     pub(crate) unsafe fn complete(&self, cx: &Cx<'_>, entry: u32, slot: u32, count: impl FnOnce(&mut Tally)) {
         let worker = cx.worker.index();
         // SAFETY: rule 1 of seat/README.md, this function's contract: the holder of the seat is the completions' only
         // producer; rule 4 hands the slot back with it.
         unsafe {
-            let (position, unshown) = self.plain(worker, |plain| {
+            let (position, unshown, is_dear) = self.plain(worker, |plain| {
                 count(&mut plain.tally);
                 let position = plain.written;
                 plain.written += 1;
-                (position, plain.written - plain.shown)
+                (position, plain.written - plain.shown, plain.cost == 0 || plain.cost >= DEAR_NS)
             });
             self.lanes[worker].completions.write(position, Item::new(entry, slot));
-            if unshown >= self.batch as u64 {
+            if is_dear {
+                // What waits behind a handler that costs more than a wake-up, or an unknown one, might wait long.
+                self.publish(cx, Then::Dry);
+            } else if unshown >= self.batch as u64 {
                 self.publish(cx, Then::Busy);
             }
         }
@@ -245,7 +255,7 @@ where
                 // SAFETY: rule 3: it ended, and nobody else drops it.
                 place.with_mut(|place| unsafe { (*place).assume_init_drop() });
             }
-            ended
+            (ended.0.map(Outcome::into_result), ended.1)
         });
         // SAFETY: rule 3, as above.
         (unsafe { self.ran(entry, ran, written) }, back)
@@ -265,7 +275,7 @@ where
                 // SAFETY: rule 3: it ended, and nobody else drops it.
                 place.with_mut(|place| unsafe { (*place).assume_init_drop() });
             }
-            ended
+            (ended.0.map(Outcome::into_result), ended.1)
         });
         // SAFETY: rule 3, as above.
         (unsafe { self.ran(entry, ran, written) }, back)
@@ -286,11 +296,11 @@ where
     unsafe fn ran(
         &self,
         entry: u32,
-        ran: Result<(Poll<F::Output>, bool), String>,
+        ran: Result<(Stepped<ErrorOf<F>>, bool), String>,
         written: bool,
     ) -> Ran<ErrorOf<F>> {
         match ran {
-            Ok((Poll::Ready(output), _)) => Ran::Done(output.into_result()),
+            Ok((Poll::Ready(result), _)) => Ran::Done(result),
             Ok((Poll::Pending, woken)) => Ran::Pending { woken },
             Err(panic) => {
                 if written {

@@ -34,17 +34,33 @@ const POLLS_A_LOOK: u32 = 32;
 
 local! {
     /// The executor whose worker this thread is.
-    static CURRENT: RefCell<Option<Weak<Guard>>> = RefCell::new(None);
+    static CURRENT: RefCell<Option<Current>> = RefCell::new(None);
+}
+
+/// What a worker's thread knows of itself.
+struct Current {
+    executor: Weak<Guard>,
+    worker: Arc<Worker>,
+    thread: usize,
 }
 
 /// The executor whose worker this thread is; an executor whose last handle was dropped is none any more.
 pub(crate) fn current() -> Option<Arc<Guard>> {
-    CURRENT.with(|current| current.borrow().as_ref().and_then(Weak::upgrade))
+    CURRENT.with(|current| current.borrow().as_ref().and_then(|current| current.executor.upgrade()))
 }
 
 /// Whether this thread is a worker of some executor.
 pub(crate) fn on_worker() -> bool {
     CURRENT.with(|current| current.borrow().is_some())
+}
+
+/// Whether this thread is on a worker's seat and owns it right now.
+pub(crate) fn owns(worker: &Arc<Worker>) -> bool {
+    CURRENT.with(|current| {
+        current.borrow().as_ref().is_some_and(|current| {
+            Arc::ptr_eq(&current.worker, worker) && worker.token_of(current.thread).is_owned()
+        })
+    })
 }
 
 /// Work for one worker that is not a message.
@@ -156,7 +172,7 @@ impl Worker {
     /// How long a new key would wait here, in nanoseconds; what was never measured counts as long.
     pub(crate) fn expected_wait(&self, queued: u64, cost: u64) -> u64 {
         if cost == 0 {
-            return SHORT_NS.saturating_mul(2).saturating_add(queued);
+            return SHORT_NS.saturating_mul(queued.saturating_add(2));
         }
         queued.saturating_mul(cost).saturating_add(self.backlog.load(Ordering::Relaxed))
     }
@@ -192,7 +208,8 @@ pub(crate) enum Entry {
 
 /// A thread's time on a worker's seat.
 pub(crate) fn occupy(shared: &Arc<Shared>, worker: &Arc<Worker>, thread: usize, entry: Entry) -> Left {
-    CURRENT.with(|current| *current.borrow_mut() = Some(shared.guard()));
+    let current = Current { executor: shared.guard(), worker: Arc::clone(worker), thread };
+    CURRENT.with(|known| *known.borrow_mut() = Some(current));
     worker.sleeper.introduce();
     let token = worker.token_of(thread);
     if entry == Entry::First {

@@ -1,6 +1,6 @@
-//! B-11: a handler that blocks its thread hurts only its own key; everything else of its worker goes on.
+//! Where spare threads are allowed, a handler that blocks its thread hurts only its own key; the rest of its worker goes on.
 //!
-//! Observed: other keys and the source go on beside a stuck handler, a stuck poll and a stuck source; the stuck key stays
+//! B-11. Observed: other keys and the source go on beside a stuck handler, a stuck poll and a stuck source; the stuck key stays
 //! exclusive and in order; its one outcome is counted when it returns, panics included; a wake during the stuck poll is
 //! not lost; threads are bounded; a close waits for it, a forced close does not touch it.
 #![cfg(not(keyed_loom))]
@@ -15,7 +15,12 @@ use keyed_executor::{Cause, KeyedExecutor, Keyspace};
 use wow_testkit::{Counter, Latch, eventually, finish};
 
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
-    KeyedExecutor::builder().name(name).workers(workers).build().expect("the settings are in range")
+    KeyedExecutor::builder()
+        .name(name)
+        .workers(workers)
+        .rescue_threads(64)
+        .build()
+        .expect("the settings are in range")
 }
 
 #[test]

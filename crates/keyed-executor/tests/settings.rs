@@ -23,7 +23,7 @@ fn wrong_settings_are_refused_all_at_once() {
         throughput: 0,
         spin: Duration::from_micros(1_001),
         rescue_threads: limits::RESCUE_THREADS.end() + 1,
-        rescue_after: Duration::ZERO,
+        rescue_after: limits::MAX_RESCUE_AFTER + Duration::from_nanos(1),
     };
     let error = KeyedExecutor::new(wrong).expect_err("nothing of it is in range");
     let fields: BTreeSet<_> = error.problems().iter().map(|problem| problem.field).collect();

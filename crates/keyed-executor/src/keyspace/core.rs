@@ -9,6 +9,7 @@ use std::hash::Hash;
 use std::task::{Wake, Waker};
 
 use super::{Door, Handle, Keyspace};
+use crate::contain::drop_contained;
 use crate::credit::{Need, Then, Ticket};
 use crate::cx::Cx;
 use crate::engine::Engine;
@@ -28,7 +29,7 @@ where
     H: Fn(M) -> F,
 {
     engine: Engine<K, M, H, F>,
-    intake: Mutex<Intake>,
+    side: Mutex<Side<K>>,
     tickets: AtomicU64,
     me: Weak<Self>,
 }
@@ -39,6 +40,13 @@ enum Refused<K, M> {
     ForGood(K, SubmitError<M>),
     /// The key lives on a worker whose thread is gone; it is free once that worker was swept.
     ByTheDead { worker: usize, key: K, message: M },
+}
+
+/// What the lock is for.
+struct Side<K> {
+    intake: Intake,
+    /// Keys that were forgotten, to be dropped outside the lock; kept for its room.
+    dead: Vec<K>,
 }
 
 /// Makes a keyspace on an executor; one that is closed refuses every submission.
@@ -56,11 +64,16 @@ where
     let core = Arc::new_cyclic(|me| {
         let engine = Engine::new(Arc::clone(&shared), options, handler);
         let intake = Intake::new(engine.window, workers, start);
-        Core { engine, intake: Mutex::new(intake), tickets: AtomicU64::new(0), me: Weak::clone(me) }
+        Core {
+            engine,
+            side: Mutex::new(Side { intake, dead: Vec::new() }),
+            tickets: AtomicU64::new(0),
+            me: Weak::clone(me),
+        }
     });
     let registered: Weak<Core<K, M, H, F>> = Arc::downgrade(&core);
     if !shared.register(registered) {
-        lock(&core.intake).closed = true;
+        core.with_intake(|intake, _| intake.closed = true);
         core.engine.end();
     }
     Keyspace { handle: Arc::new(Handle { door: core, _executor: guard }) }
@@ -86,18 +99,49 @@ where
         self.engine.has_failed().then_some(SubmitRefusal::Failed)
     }
 
+    /// Works on the intake. Keys that are forgotten meanwhile are the user's to drop: that happens after the lock.
+    #[inline]
+    fn with_intake<R>(&self, work: impl FnOnce(&mut Intake, &mut Vec<K>) -> R) -> R {
+        let mut guard = lock(&self.side);
+        let Side { intake, dead } = &mut *guard;
+        let result = work(intake, dead);
+        if dead.is_empty() {
+            return result;
+        }
+        let mut dead = std::mem::take(dead);
+        drop(guard);
+        for key in dead.drain(..) {
+            drop_contained("a key", key);
+        }
+        // Its room is of use to the next one, unless somebody was faster.
+        let mut guard = lock(&self.side);
+        if guard.dead.capacity() == 0 {
+            guard.dead = dead;
+        }
+        result
+    }
+
     /// Takes the permit and shows the message; which worker to notify.
     fn accept(&self, hash: u64, key: K, message: M) -> Result<usize, Refused<K, M>> {
+        self.with_intake(|intake, dead| self.accept_into(intake, dead, hash, key, message))
+    }
+
+    fn accept_into(
+        &self,
+        intake: &mut Intake,
+        dead: &mut Vec<K>,
+        hash: u64,
+        key: K,
+        message: M,
+    ) -> Result<usize, Refused<K, M>> {
         let engine = &self.engine;
-        let mut guard = lock(&self.intake);
-        let intake = &mut *guard;
         let refuse = |key, reason, message| Err(Refused::ForGood(key, SubmitError { reason, message }));
         if let Some(reason) = self.refusal(intake) {
             return refuse(key, reason, message);
         }
         intake.since_reclaim += 1;
         if intake.room() == 0 || intake.since_reclaim >= engine.batch {
-            engine.reclaim(intake);
+            engine.reclaim(intake, dead);
         }
         if intake.room() == 0 {
             return refuse(key, SubmitRefusal::Full, message);
@@ -128,11 +172,11 @@ where
     /// Shuts the door; the dispatch ends with its last message.
     fn close_intake(&self) {
         let accepted = {
-            let mut intake = lock(&self.intake);
-            if std::mem::replace(&mut intake.closed, true) {
+            let mut side = lock(&self.side);
+            if std::mem::replace(&mut side.intake.closed, true) {
                 return;
             }
-            intake.accepted
+            side.intake.accepted
         };
         self.engine.credit.wake_all();
         let end = Arc::new(End { core: Weak::clone(&self.me), accepted });
@@ -169,7 +213,7 @@ where
         let accepted = self.accepted;
         let returned = core.engine.credit.register(END, all, &Waker::from(self));
         if returned >= accepted && core.engine.credit.forget(END) {
-            core.engine.reclaim(&mut lock(&core.intake));
+            core.with_intake(|intake, dead| core.engine.reclaim(intake, dead));
             core.engine.end();
         }
     }
@@ -197,7 +241,7 @@ where
                     // What the dead worker still held is dropped, outside the lock; then its keys are free.
                     (key, message) = (back, unsent);
                     self.engine.shared.sweep(worker);
-                    self.engine.reclaim(&mut lock(&self.intake));
+                    self.with_intake(|intake, dead| self.engine.reclaim(intake, dead));
                 }
             }
         }
@@ -205,8 +249,8 @@ where
 
     fn register(&self, ticket: Ticket, waker: &Waker) -> bool {
         let (returned, refused) = {
-            let intake = lock(&self.intake);
-            (intake.returned, self.refusal(&intake).is_some() || intake.room() > 0)
+            let intake = &lock(&self.side).intake;
+            (intake.returned, self.refusal(intake).is_some() || intake.room() > 0)
         };
         if refused {
             return false;
@@ -219,7 +263,7 @@ where
         };
         let now = self.engine.credit.register(ticket, need, waker);
         // Looked at again after the registration: a completion, or a door that was shut meanwhile.
-        if now > returned || self.refusal(&lock(&self.intake)).is_some() {
+        if now > returned || self.refusal(&lock(&self.side).intake).is_some() {
             // Woken already, or not: either way this submitter looks again.
             self.engine.credit.forget(ticket);
             return false;
@@ -241,33 +285,35 @@ where
     }
 
     fn in_flight(&self) -> usize {
-        let mut intake = lock(&self.intake);
-        self.engine.reclaim(&mut intake);
-        intake.outstanding() as usize
+        self.with_intake(|intake, dead| {
+            self.engine.reclaim(intake, dead);
+            intake.outstanding() as usize
+        })
     }
 
     fn live_keys(&self) -> usize {
-        let mut intake = lock(&self.intake);
-        self.engine.reclaim(&mut intake);
-        intake.live()
+        self.with_intake(|intake, dead| {
+            self.engine.reclaim(intake, dead);
+            intake.live()
+        })
     }
 
-    fn accepted(&self) -> u64 {
-        lock(&self.intake).accepted
-    }
-
-    fn drained(&self, target: u64, ticket: Ticket, waker: &Waker) -> Option<Ledger> {
-        let need = Need { busy: target, dry: target, empty_at: None };
-        if self.engine.credit.returned() < target && self.engine.credit.register(ticket, need, waker) < target
-        {
-            return None;
+    fn drained(&self, ticket: Ticket, waker: &Waker) -> Option<Ledger> {
+        loop {
+            let (accepted, outstanding) = self.with_intake(|intake, dead| {
+                self.engine.reclaim(intake, dead);
+                (intake.accepted, intake.outstanding())
+            });
+            // The completions are taken back just before they are counted, so `returned` may lag behind them.
+            if outstanding == 0 && self.engine.credit.returned() >= accepted {
+                self.engine.credit.forget(ticket);
+                return Some(self.engine.ledger(accepted));
+            }
+            let all = Need { busy: accepted, dry: accepted, empty_at: None };
+            if self.engine.credit.register(ticket, all, waker) < accepted {
+                return None;
+            }
         }
-        self.engine.credit.forget(ticket);
-        let mut intake = lock(&self.intake);
-        self.engine.reclaim(&mut intake);
-        let accepted = intake.accepted;
-        drop(intake);
-        Some(self.engine.ledger(accepted))
     }
 
     fn close(&self) {
@@ -331,6 +377,16 @@ where
     unsafe fn settle(&self, cx: &Cx<'_>) -> bool {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe { self.engine.publish(cx, Then::Dry) };
+        // Keys that have no message left are forgotten before the worker sleeps, unless a submitter is at it anyway.
+        if let Ok(mut guard) = self.side.try_lock() {
+            let Side { intake, dead } = &mut *guard;
+            self.engine.reclaim(intake, dead);
+            if !dead.is_empty() {
+                let dead = std::mem::take(dead);
+                drop(guard);
+                cx.drop_user("keys", dead);
+            }
+        }
         false
     }
 
@@ -364,6 +420,7 @@ where
     H: Fn(M) -> F,
 {
     fn drop(&mut self) {
-        self.engine.drop_keys(&mut lock(&self.intake));
+        let side = &mut *lock(&self.side);
+        self.engine.drop_keys(&mut side.intake, &mut side.dead);
     }
 }

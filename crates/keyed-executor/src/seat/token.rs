@@ -162,6 +162,11 @@ impl Token {
         (seen & STATE == LENT).then_some(seen)
     }
 
+    /// Whether the thread is on its seat, between two pieces of user code.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & STATE == OWNED
+    }
+
     /// Whether the thread has a seat, or had one to its end.
     pub(crate) fn has_seat(&self) -> bool {
         self.0.load(Ordering::Relaxed) & STATE != NONE

@@ -70,21 +70,30 @@ where
             if self.side(|side| side.input != Input::Ready || side.budget == 0) {
                 return Ok(false);
             }
-            let (cost, unmeasured) =
-                self.engine.plain(cx.worker.index(), |plain| (plain.cost, plain.unmeasured));
-            let start = if cost > 0 && cost <= IN_PLACE_NS { Start::InPlace } else { Start::Queued };
-            let mut meter = Meter::start(cost, unmeasured, TURN_NS);
+            let cost = self.engine.plain(self.home, |plain| plain.cost);
+            let (step_cost, unmeasured) = self.side(|side| (side.step_cost, side.unmeasured_steps));
+            let is_cheap = cost > 0 && cost <= IN_PLACE_NS && step_cost <= IN_PLACE_NS;
+            let start = if is_cheap { Start::InPlace } else { Start::Queued };
+            // A step is the source's work and, in place, the handler's: both are bounded by it.
+            let mut meter = Meter::start(step_cost, unmeasured, TURN_NS);
             let mut pulled = 0;
+            let mut yielded = false;
             while self.side(|side| side.input == Input::Ready && side.budget > 0)
                 && self.engine.is_running()
                 && pulled < MOST_PULLED
                 && !meter.is_used_up()
+                && !yielded
             {
                 pulled += 1;
                 let step = self.poll_source(cx)?;
-                self.step(cx, step, start, &mut meter).map_err(LostAt::Message)?;
+                // A source that woke itself has nothing yet: the others get their turn first.
+                yielded = matches!(step, Ok(Step::Pending { woken: true }));
+                self.step(cx, step, start).map_err(LostAt::Message)?;
+                meter.ran();
             }
-            self.engine.measured(cx, meter);
+            self.side(|side| {
+                (side.step_cost, side.unmeasured_steps) = meter.finish(side.unmeasured_steps);
+            });
             self.notify_touched();
             Ok(self.side(|side| side.input == Input::Ready && side.budget > 0))
         }
@@ -97,13 +106,12 @@ where
         cx: &Cx<'_>,
         step: Polled<K, M, ErrorOf<F>>,
         start: Start,
-        meter: &mut Meter,
     ) -> Result<(), Lost<ErrorOf<F>>> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
             match step {
                 Ok(Step::Item { key: Ok((key, hash)), message }) => {
-                    return self.accept(cx, key, hash, message, start, meter);
+                    return self.accept(cx, key, hash, message, start);
                 }
                 Ok(Step::Item { key: Err(panic), message }) => {
                     self.refuse(cx, message, Cause::KeyPanicked { message: panic });
@@ -175,25 +183,24 @@ where
         hash: u64,
         message: M,
         start: Start,
-        meter: &mut Meter,
     ) -> Result<(), Lost<ErrorOf<F>>> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
             // The comparison is the user's and may panic: nothing was changed yet.
-            let mut found = contain(|| self.side(|side| self.engine.find(&side.intake, hash, &key)));
+            let mut found = self.find(hash, &key);
             if let Ok(Place::Live { worker, .. }) = found {
                 if self.engine.shared.workers[worker].sleeper().is_gone() {
                     // What the dead worker still held is dropped; then its keys are free.
                     self.engine.shared.sweep(worker);
-                    self.take_back();
-                    found = contain(|| self.side(|side| self.engine.find(&side.intake, hash, &key)));
+                    self.take_back(cx);
+                    found = self.find(hash, &key);
                 }
             }
             match found {
                 Ok(Place::Live { entry, worker }) => self.queue(cx, entry, worker, false, message),
                 Ok(Place::Absent) => {
                     if start == Start::InPlace && self.engine.plain(self.home, |plain| plain.ready == 0) {
-                        return self.run_in_place(cx, key, hash, message, meter);
+                        return self.run_in_place(cx, key, hash, message);
                     }
                     match self.choose() {
                         Some(worker) => {
@@ -211,6 +218,15 @@ where
             }
         }
         Ok(())
+    }
+
+    /// Where a key is. The comparison is the user's and may panic; nothing is changed by it.
+    #[inline]
+    unsafe fn find(&self, hash: u64, key: &K) -> Result<Place, String> {
+        contain(|| {
+            // SAFETY: rule 5 of seat/README.md: this function's contract; the intake is only read.
+            self.side.with(|side| unsafe { self.engine.find(&(*side).intake, hash, key) })
+        })
     }
 
     /// The worker of a new key. The home itself is between two handlers, so an empty queue here is no wait at all.
@@ -268,7 +284,6 @@ where
         key: K,
         hash: u64,
         message: M,
-        meter: &mut Meter,
     ) -> Result<(), Lost<ErrorOf<F>>> {
         let here = self.home;
         // SAFETY: rules 1, 5 and 7 of seat/README.md: this function's contract; the place is the one that the intake
@@ -287,7 +302,6 @@ where
             if back == Back::Lost {
                 return Err(Lost { worker: here, entry, ran });
             }
-            meter.ran();
             if let Ran::Pending { woken } = ran {
                 let placed = self.settle_in_place(cx);
                 debug_assert_eq!(placed, Some(entry), "nobody else gives places out");
@@ -315,7 +329,7 @@ where
                 side.earn(1, self.engine.batch);
             });
             if std::mem::needs_drop::<K>() {
-                crate::contain::drop_contained("a key", key);
+                cx.drop_user("a key", key);
             }
         }
         Ok(())
@@ -338,7 +352,8 @@ where
                 });
                 Some(entry)
             })?;
-            cx.worker.counters().mailboxes.add(1);
+            cx.worker.counters().placements.add(1);
+            cx.worker.counters().begun.add(1);
             Some(entry)
         }
     }
