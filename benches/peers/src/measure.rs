@@ -7,8 +7,10 @@ use crate::course::{Course, Faults};
 use crate::latency::percentile;
 use crate::usage::{Usage, Used};
 
-/// One part in so many of the messages, and of the time, warms up.
+/// One part in so many of the messages warms up, and at most one part in so many of the time: enough for contenders
+/// that keep something for every key.
 const WARM_UP: usize = 20;
+const WARM_UP_TIME: u64 = 3;
 
 /// How long a run may be: it ends with whichever comes first.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +83,7 @@ pub fn run(
     let mut contender = (entry.open)(course);
     let warm = length.messages / WARM_UP;
     let millis = length.millis * 1_000_000;
-    contender.feed(course.feed(0..warm, course.clock.nanos() + millis / WARM_UP as u64));
+    contender.feed(course.feed(0..warm, course.clock.nanos() + millis / WARM_UP_TIME));
     course.latencies.reset();
     let messages_before = course.window.finished();
 
