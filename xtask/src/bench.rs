@@ -1,12 +1,16 @@
-//! The criterion benches, all of them or one by name.
+//! The criterion benches, all of them or one by name, and the harness that runs the executor beside its peers.
 //!
-//! It owns the command line only. What a number means is said in the header of each bench; what was measured, with
-//! machine and commit, is in docs/performance.md.
+//! It owns the command lines only. What a number means is said in the header of each bench and in the harness; what was
+//! measured, with machine and commit, is in docs/performance.md. The harness lies outside the workspace, with a lock
+//! file of its own, so that nothing else here is built with what the peers depend on.
 
 use crate::shell::Shell;
 use crate::workspace::Workspace;
 
 const PACKAGE: &str = "wow-benches";
+/// What stands in the place of a bench's name for the harness.
+pub(crate) const PEERS: &str = "peers";
+const PEERS_MANIFEST: &str = "benches/peers/Cargo.toml";
 
 /// The command that runs the benches.
 ///
@@ -22,6 +26,17 @@ pub(crate) fn command(workspace: &Workspace, name: Option<&str>) -> Result<Shell
         Some(name) if benches.contains(&name) => Ok(command.argument("--bench").argument(name)),
         Some(name) => Err(format!("no bench `{name}`, there are: {}", benches.join(", "))),
     }
+}
+
+/// The commands that build the harness and run it: all its programs are built, since one of them starts the other.
+pub(crate) fn peers(workspace: &Workspace, arguments: &[String]) -> [Shell; 2] {
+    let cargo = |subcommand: &str| {
+        let options =
+            format!("{subcommand} --release --locked --manifest-path {PEERS_MANIFEST} --target-dir");
+        Shell::cargo(&workspace.root, &options).argument(workspace.target.to_string_lossy())
+    };
+    let run = cargo("run --quiet").argument("--bin").argument("wow-peers").argument("--");
+    [cargo("build"), arguments.iter().fold(run, |run, argument| run.argument(argument))]
 }
 
 #[cfg(test)]
@@ -44,6 +59,15 @@ mod tests {
     fn one_bench_or_all() {
         assert!(command(&workspace(), Some("window")).unwrap().line().ends_with("--bench window"));
         assert!(command(&workspace(), None).unwrap().line().ends_with("--benches"));
+    }
+
+    #[test]
+    fn the_peers_are_built_and_run_with_the_arguments_as_given() {
+        let [build, run] = peers(&workspace(), &["--out".to_owned(), "a folder".to_owned()]);
+        let options = "--release --locked --manifest-path benches/peers/Cargo.toml --target-dir w/target";
+        assert!(build.line().ends_with(&format!("cargo build {options}")), "{}", build.line());
+        assert!(run.line().contains(&format!("cargo run --quiet {options} --bin wow-peers -- --out ")));
+        assert!(run.line().ends_with("'a folder'"), "{}", run.line());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::bench;
 use crate::verify::Step;
 
 /// What to run.
@@ -27,6 +28,10 @@ pub(crate) enum Task {
     },
     Bench {
         name: Option<String>,
+    },
+    /// The harness beside the workspace reads its arguments itself.
+    BenchPeers {
+        arguments: Vec<String>,
     },
 }
 
@@ -85,7 +90,8 @@ pub(crate) fn usage() -> String {
   tidy                               headers, SAFETY comments, tables, names, links and the like
   loom [--full]                      the models of keyed-executor under loom
   stress [--seconds N] [--seed S]    random keys and handlers, every id checked; N is {STRESS_SECONDS} if not given
-  bench [NAME]                       the criterion benches, or one of them",
+  bench [NAME]                       the criterion benches, or one of them
+  bench peers [ARGUMENT]...          the executor beside its peers; `bench peers --help` shows the arguments",
         steps.join(" ")
     )
 }
@@ -129,6 +135,10 @@ where
             Ok(Task::Stress { seconds, seed })
         }
         "bench" => {
+            let mut arguments = arguments.peekable();
+            if arguments.next_if(|name| name == bench::PEERS).is_some() {
+                return Ok(Task::BenchPeers { arguments: arguments.collect() });
+            }
             let mut flags = Flags::read("bench", arguments, &[], &[])?;
             let name = if flags.arguments.is_empty() { None } else { Some(flags.arguments.remove(0)) };
             flags.no_arguments()?;
@@ -260,6 +270,12 @@ mod tests {
     fn an_argument_too_many_is_named() {
         assert_eq!(line("bench a b").unwrap_err().to_string(), "unexpected argument `b` of `bench`");
         assert_eq!(line("layers x").unwrap_err().to_string(), "unexpected argument `x` of `layers`");
+    }
+
+    #[test]
+    fn what_follows_peers_is_left_to_the_harness() {
+        let arguments = ["--workloads", "A,B"].map(str::to_owned).to_vec();
+        assert_eq!(line("bench peers --workloads A,B"), Ok(Task::BenchPeers { arguments }));
     }
 
     #[test]

@@ -69,6 +69,9 @@ fn main() -> ExitCode {
                 ExitCode::from(USAGE)
             }
         },
+        Task::BenchPeers { arguments } => {
+            verdict(bench::peers(&workspace, &arguments).into_iter().all(|command| command.run().success))
+        }
     }
 }
 

@@ -247,6 +247,31 @@ fn a_handler_may_cancel_its_own_dispatch() {
 }
 
 #[test]
+fn a_message_whose_group_is_new_to_a_cancelled_dispatch_is_discarded() {
+    let supplier = supplier("late", 1);
+    let (give, take) = std::sync::mpsc::channel::<wow_aggregate_scheduler::GroupedCanceller>();
+    let (source, feed) = Source::<Result<&'static str, Infallible>>::fed();
+    // Cancelled between the acceptance of the message and the making of its group.
+    let cancels = move || {
+        take.recv_timeout(wow_testkit::PATIENCE).expect("the test gives it").cancel();
+    };
+    let dispatch = grouped(&supplier, 1).dispatch(
+        Options::new("late"),
+        source,
+        move |id| {
+            cancels();
+            id
+        },
+        |_| async { Ok::<(), Infallible>(()) },
+    );
+    give.send(dispatch.canceller()).expect("the source takes it");
+    feed.push(Ok("id"));
+    let cancelled = finish(dispatch).expect_err("it was cancelled");
+    assert!(matches!(cancelled.cause, Cause::Cancelled), "{cancelled}");
+    assert_eq!((cancelled.ledger.accepted, cancelled.ledger.discarded), (1, 1));
+}
+
+#[test]
 fn a_detached_dispatch_goes_on() {
     let supplier = supplier("detach", 1);
     let done = Latch::new();

@@ -1,0 +1,94 @@
+//! The handler, once as a future and once as a plain function: check, work, check.
+//!
+//! The future is written by hand so that every contender carries the same few bytes beside the message: a timer is
+//! boxed, which costs one allocation, and only the workloads with timers pay for it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep};
+
+use crate::course::Course;
+use crate::message::{Message, Work};
+use crate::time::{block, compute};
+
+/// How long a handler that blocks does so.
+const BLOCKED: Duration = Duration::from_millis(50);
+
+/// The handling of one message.
+#[derive(Debug)]
+#[must_use = "a handler that is not polled does nothing"]
+pub struct Handling {
+    course: &'static Course,
+    message: Message,
+    step: Step,
+}
+
+#[derive(Debug)]
+enum Step {
+    New,
+    Yielded,
+    Waiting(Pin<Box<Sleep>>),
+}
+
+impl Course {
+    /// Handles a message; for contenders whose handlers may wait.
+    #[inline]
+    pub fn handle(&'static self, message: Message) -> Handling {
+        Handling { course: self, message, step: Step::New }
+    }
+
+    /// Handles a message on the calling thread.
+    ///
+    /// # Panics
+    /// If the handler of the workload would have to wait.
+    #[inline]
+    pub fn handle_blocking(&self, message: &Message) {
+        self.begin(message);
+        match message.work {
+            Work::Check => {}
+            Work::Compute => compute(self.compute_steps()),
+            Work::Block => block(BLOCKED),
+            Work::Yield | Work::Wait | Work::WaitLong => unreachable!("a plain function cannot wait"),
+        }
+        self.end(message);
+    }
+}
+
+impl Future for Handling {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        match &mut this.step {
+            Step::New => {
+                this.course.begin(&this.message);
+                match this.message.work {
+                    Work::Check => {}
+                    Work::Compute => compute(this.course.compute_steps()),
+                    Work::Block => block(BLOCKED),
+                    Work::Yield => {
+                        this.step = Step::Yielded;
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    Work::Wait | Work::WaitLong => {
+                        let millis = if this.message.work == Work::Wait { 1 } else { 5 };
+                        let mut timer = Box::pin(sleep(Duration::from_millis(millis)));
+                        if timer.as_mut().poll(cx).is_pending() {
+                            this.step = Step::Waiting(timer);
+                            return Poll::Pending;
+                        }
+                    }
+                }
+            }
+            Step::Yielded => {}
+            Step::Waiting(timer) => ready!(timer.as_mut().poll(cx)),
+        }
+        this.course.end(&this.message);
+        Poll::Ready(())
+    }
+}
