@@ -10,9 +10,9 @@ use crate::report::{OfWorkload, Report, Row, number};
 use crate::workload::Workload;
 
 const COLUMNS: usize = 2;
-const PANEL: usize = 620;
-const LABELS: usize = 330;
-const BARS: usize = 210;
+const PANEL: usize = 640;
+const LABELS: usize = 350;
+const BARS: usize = 200;
 const ROW: usize = 16;
 const HEAD: usize = 34;
 

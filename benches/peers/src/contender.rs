@@ -136,8 +136,8 @@ pub const ALL: &[Entry] = entries! {
     "task-source", "tokio task + mpsc per key", PerKey, Source, Async, true, |c| from_source(c, tasks::removed(c));
     "task-kept-source", "tokio task + mpsc per key, never removed", PerKey, Source, Async, true, |c| from_source(c, tasks::kept(c));
     "mutex", "async mutex per key, spawn per message", PerKey, Thread, Async, true, |c| from_thread(c, mutexes::spawned(c));
-    "map-spawn", "map of queues behind a mutex, spawn per live key", PerKey, Thread, Async, true, |c| from_thread(c, mutexes::queued(c));
-    "map-spawn-source", "map of queues behind a mutex, spawn per live key", PerKey, Source, Async, true, |c| from_source(c, mutexes::queued(c));
+    "map-spawn", "queues in a mutexed map, task per live key", PerKey, Thread, Async, true, |c| from_thread(c, mutexes::queued(c));
+    "map-spawn-source", "queues in a mutexed map, task per live key", PerKey, Source, Async, true, |c| from_source(c, mutexes::queued(c));
     "ractor", "ractor, actor per live key", PerKey, Thread, Async, true, |c| from_thread(c, ractor::open(c));
     "kameo", "kameo, actor per live key", PerKey, Thread, Async, true, |c| from_thread(c, kameo::open(c));
     "actix", "actix, actor per live key", PerKey, Thread, Async, true, actix::removed;
