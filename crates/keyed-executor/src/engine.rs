@@ -447,11 +447,13 @@ where
         let worker = cx.worker.index();
         let lane = &self.lanes[worker];
         // SAFETY: the caller's contract.
-        let (tail, count, tally) = unsafe {
+        let (tail, count, tally, told) = unsafe {
             self.plain(worker, |plain| {
                 let count = plain.written - plain.shown;
                 plain.shown = plain.written;
-                (plain.written, count, std::mem::take(&mut plain.tally))
+                let told = plain.told_dry && count == 0;
+                plain.told_dry = then == Then::Dry;
+                (plain.written, count, std::mem::take(&mut plain.tally), told)
             })
         };
         for (count, total) in [
@@ -471,7 +473,8 @@ where
             if let Err(panic) = woke {
                 tracing::error!(panic, "waking a submitter panicked");
             }
-        } else if then == Then::Dry {
+        } else if then == Then::Dry && !told {
+            // A waiter may have come since the last look for the sake of a busy worker.
             let woke = cx.user(|| self.credit.check(then));
             if let Err(panic) = woke {
                 tracing::error!(panic, "waking a submitter panicked");

@@ -133,6 +133,10 @@ pub(crate) struct Plain {
     pub(crate) written: u64,
     /// Completions published.
     pub(crate) shown: u64,
+    /// Completions published when the worker last went to sleep.
+    pub(crate) rested: u64,
+    /// Whether waiters were looked for, as a dry worker does, since the last completion was published.
+    pub(crate) told_dry: bool,
     /// First and last ready mailbox, and how many.
     pub(crate) ready_head: u32,
     pub(crate) ready_tail: u32,
@@ -178,6 +182,8 @@ impl Lane {
                 taken: 0,
                 written: 0,
                 shown: 0,
+                rested: 0,
+                told_dry: false,
                 ready_head: NONE,
                 ready_tail: NONE,
                 ready: 0,

@@ -40,6 +40,8 @@ pub(crate) trait Lanes: Send + Sync {
     unsafe fn wake(&self, cx: &Cx<'_>, entry: u32);
     /// The worker runs dry: give back what is finished; true if that brought new work.
     unsafe fn settle(&self, cx: &Cx<'_>) -> bool;
+    /// The worker is about to sleep: what can be tidied up is.
+    unsafe fn rest(&self, cx: &Cx<'_>);
     /// Whether something came since the last round.
     unsafe fn has_news(&self, cx: &Cx<'_>) -> bool;
     /// Whether something waits here that another thread could go on with.

@@ -506,6 +506,10 @@ where
         false
     }
 
+    unsafe fn rest(&self, _cx: &Cx<'_>) {
+        // The home takes its keys back itself, in `settle_home`.
+    }
+
     unsafe fn has_news(&self, cx: &Cx<'_>) -> bool {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {

@@ -268,6 +268,13 @@ fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
             worker.sleeper.cancel();
             return Left::Done;
         }
+        // A notifier that comes from here on finds this worker asleep and wakes it, whatever `rest` still does.
+        for index in 0..cx.attachments() {
+            if let Some(lanes) = cx.lanes(index) {
+                // SAFETY: rule 1 of seat/README.md; the dispatch stays attached, as in `round`.
+                unsafe { (*lanes).rest(cx) };
+            }
+        }
         worker.counters.parks.add(1);
         cx.park_while(|| worker.sleeper.sleep());
         shared.rescue.watch();

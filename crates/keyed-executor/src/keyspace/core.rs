@@ -377,6 +377,19 @@ where
     unsafe fn settle(&self, cx: &Cx<'_>) -> bool {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe { self.engine.publish(cx, Then::Dry) };
+        false
+    }
+
+    unsafe fn rest(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        let nothing_new = unsafe {
+            self.engine.plain(cx.worker.index(), |plain| {
+                std::mem::replace(&mut plain.rested, plain.shown) == plain.shown
+            })
+        };
+        if nothing_new {
+            return;
+        }
         // Keys that have no message left are forgotten before the worker sleeps, unless a submitter is at it anyway.
         if let Ok(mut guard) = self.side.try_lock() {
             let Side { intake, dead } = &mut *guard;
@@ -387,7 +400,6 @@ where
                 cx.drop_user("keys", dead);
             }
         }
-        false
     }
 
     unsafe fn has_news(&self, cx: &Cx<'_>) -> bool {

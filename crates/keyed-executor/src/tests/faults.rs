@@ -90,6 +90,7 @@ impl crate::lanes::Lanes for Bug {
     unsafe fn settle(&self, _cx: &Cx<'_>) -> bool {
         false
     }
+    unsafe fn rest(&self, _cx: &Cx<'_>) {}
     unsafe fn has_news(&self, _cx: &Cx<'_>) -> bool {
         false
     }
