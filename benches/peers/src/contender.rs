@@ -125,6 +125,8 @@ pub const ALL: &[Entry] = entries! {
     "ours", "keyed-executor, submit", Ours, Thread, Async, true, ours::submit;
     "ours-spin", "keyed-executor, submit, spin 20 us", Ours, Thread, Async, true, ours::submit_with_spin;
     "ours-source", "keyed-executor, dispatch", Ours, Source, Async, true, ours::dispatch;
+    "ours-rescue", "keyed-executor, submit, rescue", Ours, Thread, Async, true, ours::submit_with_rescue;
+    "ours-source-rescue", "keyed-executor, dispatch, rescue", Ours, Source, Async, true, ours::dispatch_with_rescue;
     "hash-1", "hash partition, 1 lane a worker", Lane, Thread, Async, true, |c| from_thread(c, lanes::one(c));
     "hash-64", "hash partition, 64 lanes a worker", Lane, Thread, Async, true, |c| from_thread(c, lanes::many(c));
     "crossbeam", "threads + crossbeam channel", Lane, Thread, Plain, true, threads::open;

@@ -1,7 +1,7 @@
 //! The executor of this repository by its two doors, with its own window.
 //!
 //! Nothing here is tuned beyond what the name says: two workers, the window of the course, and for workloads with
-//! timers a tokio runtime to take them from.
+//! timers a tokio runtime to take them from. The rescue of stuck threads is off, as by default, where it is not named.
 
 use std::time::Duration;
 
@@ -15,25 +15,45 @@ use crate::feed::Feed;
 use crate::message::Message;
 
 const SPIN: Duration = Duration::from_micros(20);
+/// Enough for every handler that blocks at the same time in workload J.
+const RESCUE_THREADS: usize = 16;
+
+/// What is set beside the defaults.
+#[derive(Clone, Copy, Default)]
+struct Settings {
+    spin: Duration,
+    rescue_threads: usize,
+}
 
 /// Messages are submitted by a thread.
 pub(crate) fn submit(course: &'static Course) -> Box<dyn Contender> {
-    Box::new(Submit::new(course, Duration::ZERO))
+    Box::new(Submit::new(course, Settings::default()))
 }
 
 /// The same with workers that spin before they park.
 pub(crate) fn submit_with_spin(course: &'static Course) -> Box<dyn Contender> {
-    Box::new(Submit::new(course, SPIN))
+    Box::new(Submit::new(course, Settings { spin: SPIN, ..Settings::default() }))
+}
+
+/// The same with threads that take over for stuck ones.
+pub(crate) fn submit_with_rescue(course: &'static Course) -> Box<dyn Contender> {
+    Box::new(Submit::new(course, Settings { rescue_threads: RESCUE_THREADS, ..Settings::default() }))
 }
 
 /// Messages are taken from a source.
 pub(crate) fn dispatch(course: &'static Course) -> Box<dyn Contender> {
-    let (executor, timers) = executor(course, Duration::ZERO);
-    Box::new(Dispatch { course, executor, _timers: timers })
+    Box::new(Dispatch::new(course, Settings::default()))
 }
 
-fn executor(course: &'static Course, spin: Duration) -> (KeyedExecutor, Option<Runtime>) {
-    let builder = KeyedExecutor::builder().workers(WORKERS).max_in_flight(WINDOW as usize).spin(spin);
+/// The same with threads that take over for stuck ones.
+pub(crate) fn dispatch_with_rescue(course: &'static Course) -> Box<dyn Contender> {
+    Box::new(Dispatch::new(course, Settings { rescue_threads: RESCUE_THREADS, ..Settings::default() }))
+}
+
+fn executor(course: &'static Course, settings: Settings) -> (KeyedExecutor, Option<Runtime>) {
+    let Settings { spin, rescue_threads } = settings;
+    let builder = KeyedExecutor::builder().workers(WORKERS).max_in_flight(WINDOW as usize);
+    let builder = builder.spin(spin).rescue_threads(rescue_threads);
     let timers = course.workload.needs_timers().then(timers);
     let builder = match &timers {
         Some(runtime) => builder.tokio(runtime.handle().clone()),
@@ -58,8 +78,8 @@ struct Submit {
 }
 
 impl Submit {
-    fn new(course: &'static Course, spin: Duration) -> Self {
-        let (executor, timers) = executor(course, spin);
+    fn new(course: &'static Course, settings: Settings) -> Self {
+        let (executor, timers) = executor(course, settings);
         let keyspace = executor.keyspace(move |message| course.handle(message));
         Self { keyspace, executor, _timers: timers }
     }
@@ -88,6 +108,13 @@ struct Dispatch {
     course: &'static Course,
     executor: KeyedExecutor,
     _timers: Option<Runtime>,
+}
+
+impl Dispatch {
+    fn new(course: &'static Course, settings: Settings) -> Self {
+        let (executor, timers) = executor(course, settings);
+        Self { course, executor, _timers: timers }
+    }
 }
 
 impl Contender for Dispatch {
