@@ -2,3 +2,8 @@
 //!
 //! Owns no code, so that no bench can depend on anything but what it measures.
 #![forbid(unsafe_code)]
+
+/// The examples of the repository's front page, compiled and run like every other: no published package holds that page.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct FrontPage;
