@@ -9,7 +9,7 @@ use crate::contenders::{actix, group_by, kameo, lanes, limits, mutexes, ours, ra
 use crate::course::Course;
 use crate::feed::Feed;
 use crate::message::Message;
-use crate::window::Permits;
+use crate::window::{Keeper, Permits};
 use crate::workload::Workload;
 
 /// Worker threads of every contender.
@@ -96,6 +96,13 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Who keeps the window: ours does so itself, one task need not be told, and no window is needed without a queue.
+    #[must_use]
+    pub fn keeper(&self) -> Keeper {
+        let own = self.family == Family::Ours || matches!(self.id, "group-by" | "alone");
+        if own { Keeper::Contender } else { Keeper::Harness }
+    }
+
     /// Whether the workload can be run on it: handlers that wait need futures, a paced producer is a thread, and
     /// what runs in the producer's thread has no pace, no queue and no latency.
     #[must_use]

@@ -12,7 +12,7 @@ use crate::feed::Feed;
 use crate::latency::Latencies;
 use crate::message::Message;
 use crate::time::{Clock, steps_for};
-use crate::window::Window;
+use crate::window::{Keeper, Window};
 use crate::workload::Workload;
 
 /// Messages that may be unfinished, unless a run says otherwise.
@@ -98,8 +98,8 @@ impl Course {
     }
 
     /// Forgets the last run; only while no handler runs.
-    pub fn reset(&self) {
-        self.window.reset();
+    pub fn reset(&self, keeper: Keeper) {
+        self.window.reset(keeper);
         self.latencies.reset();
         self.sent.iter().for_each(|sent| sent.store(0, Ordering::SeqCst));
         self.keys.iter().for_each(|key| key.state.store(0, Ordering::SeqCst));
@@ -217,7 +217,7 @@ mod tests {
         let faults = course.faults(true);
         assert_eq!((faults.order, faults.exclusion, faults.payload, faults.missing), (1, 2, 1, 1));
         assert!(!faults.is_clean(true));
-        course.reset();
+        course.reset(Keeper::Harness);
         assert!(course.faults(true).is_clean(true));
     }
 

@@ -79,7 +79,7 @@ pub fn run(
     length: Length,
     allocations: Option<fn() -> u64>,
 ) -> Sample {
-    course.reset();
+    course.reset(entry.keeper());
     let mut contender = (entry.open)(course);
     let warm = length.messages / WARM_UP;
     let millis = length.millis * 1_000_000;

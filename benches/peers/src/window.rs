@@ -6,14 +6,16 @@
 //! check of contenders that do have a window.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use crossbeam_utils::CachePadded;
 use futures_util::task::AtomicWaker;
 
-/// Threads beyond this many share a line.
-const SHARDS: usize = 4;
+/// More threads than any contender has in one run.
+const SHARDS: usize = 64;
+/// Threads that run handlers at the same time, at most: what their looks may miss.
+const RUNNING: u64 = 16;
 /// Nobody waits.
 const NOBODY: u64 = u64::MAX;
 /// The waiter wants to know of every single message: it waits for the last one.
@@ -21,10 +23,21 @@ const EXACT: u64 = 1 << 63;
 /// How often a thread looks whether the waiter has enough, in messages that it finished.
 const LOOK_EVERY: u64 = 4;
 
-static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// Numbers the runs of all windows, so that a thread knows whether its place belongs to this one.
+static RUNS: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// The run that this thread last finished a message of, and its place there.
+    static PLACE: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// Who keeps the window of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeper {
+    /// The harness: its producer waits for what handlers finish.
+    Harness,
+    /// The contender itself; here is only counted.
+    Contender,
 }
 
 /// Counts what is finished and wakes the producer that waits for it.
@@ -32,23 +45,29 @@ thread_local! {
 pub struct Window {
     size: u64,
     wake_after: u64,
+    run: AtomicU64,
+    threads: AtomicUsize,
+    has_producer: AtomicBool,
     shards: [CachePadded<AtomicU64>; SHARDS],
     wake_at: CachePadded<AtomicU64>,
     producer: AtomicWaker,
 }
 
 impl Window {
-    /// A window of `size` messages, whose producer sleeps until `wake_after` of them are free.
+    /// A window of `size` messages, whose producer sleeps until `wake_after` of them are free; kept by the harness.
     ///
     /// # Panics
-    /// If so few messages are waited for that the threads could finish the whole window between two looks.
+    /// If so many messages are waited for that the threads could finish the whole window between two looks.
     #[must_use]
     pub fn new(size: u64, wake_after: u64) -> Self {
-        assert!(wake_after + SHARDS as u64 * LOOK_EVERY <= size, "nobody would wake the producer");
+        assert!(wake_after + RUNNING * LOOK_EVERY <= size, "nobody would wake the producer");
         Self {
             size,
             wake_after,
-            shards: Default::default(),
+            run: AtomicU64::new(RUNS.fetch_add(1, Ordering::SeqCst)),
+            threads: AtomicUsize::new(0),
+            has_producer: AtomicBool::new(true),
+            shards: std::array::from_fn(|_| CachePadded::default()),
             wake_at: CachePadded::new(AtomicU64::new(NOBODY)),
             producer: AtomicWaker::new(),
         }
@@ -60,29 +79,55 @@ impl Window {
         self.size
     }
 
-    /// Forgets everything; only between two runs.
-    pub fn reset(&self) {
+    /// Forgets everything and begins a run; only while no handler runs.
+    pub fn reset(&self, keeper: Keeper) {
         for shard in &self.shards {
             shard.store(0, Ordering::SeqCst);
         }
         self.wake_at.store(NOBODY, Ordering::SeqCst);
+        self.has_producer.store(keeper == Keeper::Harness, Ordering::SeqCst);
+        self.threads.store(0, Ordering::SeqCst);
+        self.run.store(RUNS.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
     }
 
     /// How many messages are finished.
     #[must_use]
     pub fn finished(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.load(Ordering::SeqCst)).sum()
+        let threads = self.threads.load(Ordering::SeqCst).min(SHARDS);
+        self.shards[..threads].iter().map(|shard| shard.load(Ordering::SeqCst)).sum()
     }
 
     /// Counts a message as finished; called by the handler when it ends.
     #[inline]
     pub fn finish(&self) {
+        let shard = &self.shards[self.place()];
+        if !self.has_producer.load(Ordering::Relaxed) {
+            // The thread has the shard for itself, and nobody sleeps until it counts.
+            shard.store(shard.load(Ordering::Relaxed) + 1, Ordering::Release);
+            return;
+        }
         // SeqCst on both sides: either this thread sees the waiter's mark, or the waiter sees this count.
-        let count = self.shards[shard()].fetch_add(1, Ordering::SeqCst) + 1;
+        let count = shard.fetch_add(1, Ordering::SeqCst) + 1;
         let mark = self.wake_at.load(Ordering::SeqCst);
         if mark != NOBODY && (count.is_multiple_of(LOOK_EVERY) || mark & EXACT != 0) {
             self.wake(mark);
         }
+    }
+
+    #[inline]
+    fn place(&self) -> usize {
+        let run = self.run.load(Ordering::Relaxed);
+        match PLACE.get() {
+            (of, place) if of == run => place,
+            _ => self.take_place(run),
+        }
+    }
+
+    #[cold]
+    fn take_place(&self, run: u64) -> usize {
+        let place = self.threads.fetch_add(1, Ordering::SeqCst) % SHARDS;
+        PLACE.set((run, place));
+        place
     }
 
     #[cold]
@@ -92,16 +137,6 @@ impl Window {
             self.producer.wake();
         }
     }
-}
-
-#[inline]
-fn shard() -> usize {
-    SHARD.with(|shard| {
-        if shard.get() == usize::MAX {
-            shard.set(THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS);
-        }
-        shard.get()
-    })
 }
 
 /// The producer's side of a window.
@@ -178,9 +213,9 @@ mod tests {
 
     #[test]
     fn a_full_window_holds_its_producer_until_enough_is_finished() {
-        let window = Window::new(32, 16);
+        let window = Window::new(80, 16);
         let mut permits = Permits::new(&window);
-        (0..32).for_each(|_| permits.room_blocking());
+        (0..80).for_each(|_| permits.room_blocking());
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let mut room = std::pin::pin!(permits.room());
         for finished in 0..16 {
@@ -193,7 +228,7 @@ mod tests {
     #[test]
     fn the_last_message_wakes_whoever_waits_for_all() {
         for _ in 0..200 {
-            let window = Window::new(64, 32);
+            let window = Window::new(128, 64);
             let mut permits = Permits::new(&window);
             std::thread::scope(|scope| {
                 (0..61).for_each(|_| permits.room_blocking());
