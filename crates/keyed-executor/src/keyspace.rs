@@ -6,6 +6,7 @@
 //! accepted is finished.
 
 mod core;
+mod lanes;
 
 pub(crate) use core::open;
 

@@ -11,25 +11,23 @@ use std::task::{Wake, Waker};
 use super::{Door, Handle, Keyspace};
 use crate::contain::drop_contained;
 use crate::credit::{Need, Then, Ticket};
-use crate::cx::Cx;
 use crate::engine::Engine;
 use crate::error::{Cause, Ledger, Outcome, SubmitError, SubmitRefusal};
 use crate::executor::Guard;
 use crate::intake::{Intake, Place};
 use crate::lane::Item;
-use crate::lanes::{Lanes, Round, Shut};
-use crate::seat::AttachId;
+use crate::lanes::Lanes;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Weak, lock};
 
 /// An engine with an intake behind a lock.
-struct Core<K, M, H, F: Future>
+pub(super) struct Core<K, M, H, F: Future>
 where
     F::Output: Outcome,
     K: Hash + Eq + Debug,
     H: Fn(M) -> F,
 {
-    engine: Engine<K, M, H, F>,
-    side: Mutex<Side<K>>,
+    pub(super) engine: Engine<K, M, H, F>,
+    pub(super) side: Mutex<Side<K>>,
     tickets: AtomicU64,
     me: Weak<Self>,
 }
@@ -43,10 +41,10 @@ enum Refused<K, M> {
 }
 
 /// What the lock is for.
-struct Side<K> {
-    intake: Intake,
+pub(super) struct Side<K> {
+    pub(super) intake: Intake,
     /// Keys that were forgotten, to be dropped outside the lock; kept for its room.
-    dead: Vec<K>,
+    pub(super) dead: Vec<K>,
 }
 
 /// Makes a keyspace on an executor; one that is closed refuses every submission.
@@ -87,7 +85,7 @@ where
     F: Future + Send + 'static,
     F::Output: Outcome,
 {
-    fn me(&self) -> Arc<dyn Lanes> {
+    pub(super) fn me(&self) -> Arc<dyn Lanes> {
         self.me.upgrade().expect("a core that is used is alive")
     }
 
@@ -170,7 +168,7 @@ where
     }
 
     /// Shuts the door; the dispatch ends with its last message.
-    fn close_intake(&self) {
+    pub(super) fn close_intake(&self) {
         let accepted = {
             let mut side = lock(&self.side);
             if std::mem::replace(&mut side.intake.closed, true) {
@@ -324,104 +322,6 @@ where
         // The door first: whoever waits at it finds it closed, not failed.
         self.close_intake();
         self.engine.stop(Cause::Cancelled);
-    }
-}
-
-impl<K, M, H, F> Lanes for Core<K, M, H, F>
-where
-    K: Hash + Eq + Debug + Send + Sync + 'static,
-    M: Send + 'static,
-    H: Fn(M) -> F + Send + Sync + 'static,
-    F: Future + Send + 'static,
-    F::Output: Outcome,
-{
-    unsafe fn attached(&self, cx: &Cx<'_>, id: AttachId) {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.plain(cx.worker.index(), |plain| plain.attached = Some(id)) };
-    }
-
-    unsafe fn round(&self, cx: &Cx<'_>) -> Round {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        match unsafe { self.engine.lane_round(cx) } {
-            Ok(round) => round,
-            Err(lost) => {
-                // Before anything is left: once it is taken, nothing else keeps this core alive for this thread.
-                let me = self.me();
-                self.engine.hand_in(lost);
-                self.engine.shared.tell_handed_in(cx.worker, me);
-                Round::Lost
-            }
-        }
-    }
-
-    unsafe fn waits(&self, cx: &Cx<'_>) -> bool {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.lane_waits(cx) }
-    }
-
-    unsafe fn adopt(&self, cx: &Cx<'_>) {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.adopt_lane(cx) };
-    }
-
-    unsafe fn handed_in(&self, cx: &Cx<'_>) {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.take_handed_in(cx) };
-    }
-
-    unsafe fn wake(&self, cx: &Cx<'_>, entry: u32) {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.woken(cx, entry) };
-    }
-
-    unsafe fn settle(&self, cx: &Cx<'_>) -> bool {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.publish(cx, Then::Dry) };
-        false
-    }
-
-    unsafe fn rest(&self, cx: &Cx<'_>) {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        let nothing_new = unsafe {
-            self.engine.plain(cx.worker.index(), |plain| {
-                std::mem::replace(&mut plain.rested, plain.shown) == plain.shown
-            })
-        };
-        if nothing_new {
-            return;
-        }
-        // Keys that have no message left are forgotten before the worker sleeps, unless a submitter is at it anyway.
-        if let Ok(mut guard) = self.side.try_lock() {
-            let Side { intake, dead } = &mut *guard;
-            self.engine.reclaim(intake, dead);
-            if !dead.is_empty() {
-                let dead = std::mem::take(dead);
-                drop(guard);
-                cx.drop_user("keys", dead);
-            }
-        }
-    }
-
-    unsafe fn has_news(&self, cx: &Cx<'_>) -> bool {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.lane_has_news(cx) }
-    }
-
-    unsafe fn discard(&self, cx: &Cx<'_>) {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.discard_lane(cx) };
-    }
-
-    unsafe fn bury(&self, cx: &Cx<'_>) {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.bury_lane(cx) };
-    }
-
-    fn shut(&self, how: Shut) {
-        self.close_intake();
-        if how == Shut::Force {
-            self.engine.stop(Cause::Closed);
-        }
     }
 }
 

@@ -1,0 +1,110 @@
+//! A keyspace as its workers see it: every lane is like every other, the intake is behind its lock.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::Hash;
+
+use super::core::{Core, Side};
+use crate::credit::Then;
+use crate::cx::Cx;
+use crate::error::{Cause, Outcome};
+use crate::lanes::{Lanes, Round, Shut};
+use crate::seat::AttachId;
+
+impl<K, M, H, F> Lanes for Core<K, M, H, F>
+where
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    unsafe fn attached(&self, cx: &Cx<'_>, id: AttachId) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.plain(cx.worker.index(), |plain| plain.attached = Some(id)) };
+    }
+
+    unsafe fn round(&self, cx: &Cx<'_>) -> Round {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        match unsafe { self.engine.lane_round(cx) } {
+            Ok(round) => round,
+            Err(lost) => {
+                // Before anything is left: once it is taken, nothing else keeps this core alive for this thread.
+                let me = self.me();
+                self.engine.hand_in(lost);
+                self.engine.shared.tell_handed_in(cx.worker, me);
+                Round::Lost
+            }
+        }
+    }
+
+    unsafe fn waits(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.lane_waits(cx) }
+    }
+
+    unsafe fn adopt(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.adopt_lane(cx) };
+    }
+
+    unsafe fn handed_in(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.take_handed_in(cx) };
+    }
+
+    unsafe fn wake(&self, cx: &Cx<'_>, entry: u32) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.woken(cx, entry) };
+    }
+
+    unsafe fn settle(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.publish(cx, Then::Dry) };
+        false
+    }
+
+    unsafe fn rest(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        let nothing_new = unsafe {
+            self.engine.plain(cx.worker.index(), |plain| {
+                std::mem::replace(&mut plain.rested, plain.shown) == plain.shown
+            })
+        };
+        if nothing_new {
+            return;
+        }
+        // Keys that have no message left are forgotten before the worker sleeps, unless a submitter is at it anyway.
+        if let Ok(mut guard) = self.side.try_lock() {
+            let Side { intake, dead } = &mut *guard;
+            self.engine.reclaim(intake, dead);
+            if !dead.is_empty() {
+                let dead = std::mem::take(dead);
+                drop(guard);
+                cx.drop_user("keys", dead);
+            }
+        }
+    }
+
+    unsafe fn has_news(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.lane_has_news(cx) }
+    }
+
+    unsafe fn discard(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.discard_lane(cx) };
+    }
+
+    unsafe fn bury(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.bury_lane(cx) };
+    }
+
+    fn shut(&self, how: Shut) {
+        self.close_intake();
+        if how == Shut::Force {
+            self.engine.stop(Cause::Closed);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A source dispatch as its workers see it: the home's lane is special, the others are like a keyspace's.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::Hash;
+
+use futures_core::Stream;
+
+use super::{Core, Input, LostAt};
+use crate::credit::Then;
+use crate::cx::Cx;
+use crate::engine::ErrorOf;
+use crate::error::{Cause, DispatchError, Outcome};
+use crate::lanes::{Lanes, Round, Shut};
+use crate::seat::AttachId;
+use crate::sync::{Arc, Ordering};
+use crate::wake::{SOURCE, WakeCell};
+
+impl<S, KF, K, M, H, F> Lanes for Core<S, KF, K, M, H, F>
+where
+    S: Stream<Item = Result<M, ErrorOf<F>>> + Send + 'static,
+    KF: Fn(&M) -> K + Send + 'static,
+    K: Hash + Eq + Debug + Send + Sync + 'static,
+    M: Send + 'static,
+    H: Fn(M) -> F + Send + Sync + 'static,
+    F: Future + Send + 'static,
+    F::Output: Outcome,
+{
+    unsafe fn attached(&self, cx: &Cx<'_>, id: AttachId) {
+        let worker = cx.worker.index();
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.plain(worker, |plain| plain.attached = Some(id));
+            if worker == self.home {
+                let cell = WakeCell::new(Arc::clone(cx.worker), id, SOURCE);
+                self.side(|side| side.cell = Some(cell));
+            }
+        }
+    }
+
+    unsafe fn round(&self, cx: &Cx<'_>) -> Round {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe {
+            let worker = cx.worker.index();
+            let round = if worker == self.home {
+                self.home_round(cx)
+            } else {
+                self.engine.lane_round(cx).map_err(LostAt::Message)
+            };
+            let round = match round {
+                Ok(round) => round,
+                Err(lost) => {
+                    self.hand_in(cx.worker, lost);
+                    return Round::Lost;
+                }
+            };
+            if worker == self.home {
+                return round;
+            }
+            let orphaned = self.orphaned.load(Ordering::Acquire) && !self.engine.lane_holds_something(cx);
+            if orphaned { Round::Ended } else { round }
+        }
+    }
+
+    unsafe fn wake(&self, cx: &Cx<'_>, entry: u32) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            if entry != SOURCE {
+                self.engine.woken(cx, entry);
+                return;
+            }
+            self.side(|side| {
+                if side.input == Input::Waiting {
+                    side.input = Input::Ready;
+                }
+            });
+        }
+    }
+
+    unsafe fn settle(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe {
+            if cx.worker.index() == self.home {
+                return self.settle_home(cx);
+            }
+            self.engine.publish(cx, Then::Dry);
+        }
+        false
+    }
+
+    unsafe fn rest(&self, _cx: &Cx<'_>) {
+        // The home takes its keys back itself, in `settle_home`.
+    }
+
+    unsafe fn has_news(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.lane_has_news(cx)
+                || (cx.worker.index() == self.home
+                    && self.closing.load(Ordering::Relaxed)
+                    && self.side(|side| side.input != Input::Gone))
+        }
+    }
+
+    unsafe fn waits(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.lane_waits(cx)
+                || (cx.worker.index() == self.home
+                    && (self.closing.load(Ordering::Relaxed)
+                        || self.side(|side| {
+                            side.intake.returned_elsewhere(&self.engine.lanes)
+                                || (side.input == Input::Ready && side.budget > 0)
+                        })))
+        }
+    }
+
+    unsafe fn adopt(&self, cx: &Cx<'_>) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.adopt_lane(cx);
+            if cx.worker.index() != self.home {
+                return;
+            }
+            if let Some(entry) = self.settle_in_place(cx) {
+                self.engine.detach(self.home, entry);
+            }
+            self.side(|side| {
+                if std::mem::replace(&mut side.polling, false) {
+                    side.input = Input::Detached;
+                }
+            });
+            self.notify_touched();
+        }
+    }
+
+    unsafe fn handed_in(&self, cx: &Cx<'_>) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.take_handed_in(cx);
+            if cx.worker.index() == self.home {
+                self.take_handed_step(cx);
+            }
+        }
+    }
+
+    unsafe fn discard(&self, cx: &Cx<'_>) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.discard_lane(cx) };
+    }
+
+    unsafe fn bury(&self, cx: &Cx<'_>) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.bury_lane(cx);
+            if cx.worker.index() != self.home {
+                return;
+            }
+            self.engine.stop(Cause::NoWorker { message: "the source's worker died".to_owned() });
+            self.drop_source(cx);
+            self.orphaned.store(true, Ordering::Release);
+            self.engine.notify_lanes();
+            let ledger = self.engine.ledger(self.side(|side| side.intake.accepted));
+            let cause = self.engine.take_failure().unwrap_or(Cause::Closed);
+            if let Err(panic) = cx.user(|| self.completion.resolve(Err(DispatchError { cause, ledger }))) {
+                tracing::error!(panic, "waking who awaits a dispatch panicked");
+            }
+        }
+    }
+
+    fn shut(&self, how: Shut) {
+        if how == Shut::Force {
+            self.engine.stop(Cause::Closed);
+        }
+        self.closing.store(true, Ordering::Release);
+        self.engine.notify_lanes();
+    }
+}
