@@ -1,8 +1,8 @@
 //! How a loom model of this crate is run, and the small executor that most of them share.
 //!
 //! `LOOM_MAX_PREEMPTIONS` bounds the preemptions (2 where it is not set). A model of the whole executor is too large for
-//! that in the fast set and says so with a bound of its own, which `KEYED_LOOM_FULL=1` lifts: `cargo xtask loom` runs
-//! the fast set, `cargo xtask loom --full` everything at a bound of 3.
+//! that in the fast set and says so with a bound of its own, which `KEYED_LOOM_FULL=1` lifts, for ten minutes a model:
+//! `cargo xtask loom` runs the fast set, `cargo xtask loom --full` everything at a bound of 3.
 
 use crate::KeyedExecutor;
 
@@ -21,6 +21,10 @@ pub(super) fn large_model(name: &str, fast: usize, body: impl Fn() + Send + Sync
     let full = std::env::var_os("KEYED_LOOM_FULL").is_some_and(|value| value == "1");
     let bound = if full { wanted } else { wanted.min(fast) };
     builder.preemption_bound = Some(bound);
+    if full && fast < wanted {
+        // Too large to be exhausted at that bound: as far as ten minutes go.
+        builder.max_duration = Some(std::time::Duration::from_secs(600));
+    }
     builder.check(move || {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         body();
