@@ -26,6 +26,8 @@ mod loom_source_end;
 #[cfg(keyed_loom)]
 mod loom_submit_vs_sleep;
 #[cfg(keyed_loom)]
+mod loom_take_vs_return;
+#[cfg(keyed_loom)]
 mod loom_wake_vs_suspend;
 #[cfg(keyed_loom)]
 mod loom_whole_path;
