@@ -313,3 +313,32 @@ fn a_submission_that_was_never_polled_was_never_made() {
     assert_eq!(finish(keyspace.drained()).handled, 1);
     executor.close();
 }
+
+#[test]
+fn drained_resolves_when_nothing_is_in_flight_and_not_before() {
+    let executor = executor("bp-drain", 1, 16);
+    let (open, done) = (Latch::new(), Counter::new());
+    let (gate, counted) = (open.clone(), done.clone());
+    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n| {
+        let (gate, counted) = (gate.clone(), counted.clone());
+        async move {
+            if n == 0 {
+                gate.released().await;
+            }
+            counted.add(1);
+        }
+    });
+    keyspace.try_submit(0, 0).expect("the window has room");
+    let mut drained = Box::pin(keyspace.drained());
+    let mut resolves = || drained.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+    // As many messages come back as had been accepted when it was asked for, and when it was first polled: later ones.
+    for n in 1..4 {
+        keyspace.try_submit(n, n).expect("the window has room");
+        done.wait_for(n.into());
+        settle(&executor);
+        assert!(!resolves(), "the first message is still in flight, {n} later ones have ended");
+    }
+    open.release();
+    assert_eq!(finish(drained).handled, 4);
+    executor.close();
+}

@@ -159,3 +159,32 @@ fn a_source_that_is_always_ready_starves_no_other_dispatch_of_its_worker() {
     assert_eq!(ledger.handled, feed.taken().get());
     executor.close();
 }
+
+#[test]
+fn a_finished_message_is_given_back_though_a_handler_of_another_dispatch_blocks() {
+    const WARM: u32 = 2_000;
+    let executor = one_worker("fair-back", 16);
+    let quick: Keyspace<u32, u32> = executor.keyspace(|_| async {});
+    // Quick handlers that are known as such: their messages are given back together.
+    for n in 0..WARM {
+        finish(quick.submit(n, n)).expect("the keyspace is open");
+    }
+    finish(quick.drained());
+    let (entered, until) = (Latch::new(), Latch::new());
+    let (inside, gate) = (entered.clone(), until.clone());
+    let blocking: Keyspace<u32, u32> = executor.keyspace(move |_| {
+        inside.release();
+        gate.wait();
+        async {}
+    });
+    let go_on = hold(&executor);
+    quick.try_submit(0, 0).expect("the window has room");
+    blocking.try_submit(0, 0).expect("the window has room");
+    go_on.release();
+    entered.wait();
+    // The other one's handler is released only after this.
+    assert_eq!(finish(quick.drained()).handled, u64::from(WARM) + 1);
+    until.release();
+    finish(blocking.drained());
+    executor.close();
+}

@@ -181,3 +181,45 @@ fn messages_that_race_with_a_force_close_end_exactly_once() {
         );
     }
 }
+
+#[test]
+fn a_force_close_drops_what_another_discard_has_in_hand() {
+    const QUEUED: u64 = 9;
+    /// The first one that is dropped takes its time.
+    struct Slow {
+        first: Latch,
+        go_on: Latch,
+        dropped: Counter,
+    }
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            if self.dropped.next() == 1 {
+                self.first.release();
+                self.go_on.wait();
+            }
+        }
+    }
+    let executor = executor("shut-hand", 1);
+    let (first, go_on, dropped) = (Latch::new(), Latch::new(), Counter::new());
+    let started = Latch::new();
+    let begun = started.clone();
+    let keyspace = executor.keyspace(move |_: Option<Slow>| {
+        begun.release();
+        std::future::pending::<()>()
+    });
+    keyspace.try_submit(0, None).expect("the window has room");
+    started.wait();
+    for _ in 0..QUEUED {
+        let slow = Slow { first: first.clone(), go_on: go_on.clone(), dropped: dropped.clone() };
+        keyspace.try_submit(0, Some(slow)).expect("the window has room");
+    }
+    keyspace.cancel();
+    // The worker drops one of them, and has the others to drop after it.
+    first.wait();
+    executor.force_close();
+    assert_eq!(dropped.get(), QUEUED, "not all were dropped before the call returned");
+    go_on.release();
+    finish(executor.terminated());
+    let ledger = finish(keyspace.drained());
+    assert_eq!((ledger.accepted, ledger.cancelled, ledger.discarded), (QUEUED + 1, 1, QUEUED));
+}

@@ -4,8 +4,11 @@
 #![cfg(not(keyed_loom))]
 
 use keyed_executor::{KeyedExecutor, Keyspace};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
-use wow_testkit::{Counter, Script, Source, eventually, finish};
+use std::task::{Context, Wake, Waker};
+use wow_testkit::{Counter, Latch, Script, Source, eventually, finish};
 
 /// A sixteenth of the default window.
 const BATCH: usize = 16;
@@ -126,5 +129,59 @@ fn a_cancelled_keyspace_keeps_nothing_of_what_it_dropped() {
     finish(keyspace.drained());
     let alive = || watch.keys_alive() + watch.bodies_alive();
     eventually("every dropped message, key and future is gone", || alive() == 0);
+    executor.close();
+}
+
+#[test]
+fn an_idle_keyspace_keeps_no_key_though_nobody_asks_it_for_anything() {
+    const WINDOW: u32 = 256;
+    let builder = KeyedExecutor::builder().name("ret-idle").workers(1);
+    let executor = builder.build().expect("the settings are in range");
+    let watch = Watch::default();
+    let (entered, go_on) = (Latch::new(), Latch::new());
+    let keyspace: Keyspace<Key, Message> = executor.keyspace(handle);
+    let (inside, until) = (entered.clone(), go_on.clone());
+    let task = move || {
+        inside.release();
+        until.wait();
+    };
+    executor.execute_pinned(0, task).expect("the executor is open");
+    entered.wait();
+    for n in 0..WINDOW {
+        let message = watch.message(n);
+        keyspace.try_submit(Arc::clone(&message.key), message).expect("the window has room");
+    }
+    assert_eq!(watch.keys_alive(), WINDOW as usize);
+    go_on.release();
+    eventually("every finished message, key and future is gone", || {
+        watch.keys_alive() + watch.bodies_alive() == 0
+    });
+    drop(keyspace);
+    executor.close();
+}
+
+/// A waker that does nothing.
+struct Idle;
+
+impl Wake for Idle {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[test]
+fn who_waits_no_more_for_the_threads_leaves_no_waker() {
+    let executor = executor("ret-wait");
+    let idle = Arc::new(Idle);
+    let mut kept = executor.terminated();
+    for _ in 0..100 {
+        for terminated in [&mut executor.terminated(), &mut kept] {
+            let waker = Waker::from(Arc::clone(&idle));
+            let polled = Pin::new(terminated).poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending(), "nobody closed the executor");
+        }
+    }
+    // The one that still waits keeps its latest.
+    assert_eq!(Arc::strong_count(&idle), 2);
+    drop(kept);
+    assert_eq!(Arc::strong_count(&idle), 1);
     executor.close();
 }

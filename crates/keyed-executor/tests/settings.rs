@@ -8,7 +8,7 @@ use keyed_executor::{Config, KeyedExecutor, Keyspace, defaults, limits};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wow_testkit::{Counter, Latch, Script, finish};
+use wow_testkit::{Counter, Latch, Script, eventually, finish};
 
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
     KeyedExecutor::builder().name(name).workers(workers).build().expect("the settings are in range")
@@ -193,5 +193,38 @@ fn keys_differ_by_all_that_they_are_and_by_nothing_else() {
     open.release();
     finish(keyspace.drained());
     assert_eq!(sorted("blue"), all);
+    executor.close();
+}
+
+#[test]
+fn the_metrics_count_the_keys_that_are_live_on_a_worker() {
+    let executor = executor("wrk-live", 1);
+    let started = Counter::new();
+    let begun = started.clone();
+    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n| {
+        begun.add(1);
+        async move {
+            if n > 0 {
+                std::future::pending::<()>().await;
+            }
+        }
+    });
+    let live = || executor.metrics().workers[0].live_mailboxes;
+    // Keys that are new whenever they come, one at a time and together.
+    for _ in 0..100 {
+        finish(keyspace.submit(0, 0)).expect("the keyspace is open");
+        finish(keyspace.drained());
+    }
+    assert_eq!(executor.metrics().workers[0].placements, 100);
+    eventually("no key is live", || live() == 0);
+    for n in 1..=10 {
+        keyspace.try_submit(n, n).expect("the window has room");
+        keyspace.try_submit(n, n).expect("the window has room");
+    }
+    started.wait_for(110);
+    eventually("ten keys are live", || live() == 10);
+    keyspace.cancel();
+    finish(keyspace.drained());
+    eventually("no key is live", || live() == 0);
     executor.close();
 }
