@@ -65,24 +65,23 @@ where
     }
 
     unsafe fn rest(&self, cx: &Cx<'_>) {
+        let worker = cx.worker.index();
         // SAFETY: rule 1 of seat/README.md: this function's contract.
-        let nothing_new = unsafe {
-            self.engine.plain(cx.worker.index(), |plain| {
-                std::mem::replace(&mut plain.rested, plain.shown) == plain.shown
-            })
-        };
-        if nothing_new {
+        let (shown, rested) = unsafe { self.engine.plain(worker, |plain| (plain.shown, plain.rested)) };
+        if shown == rested {
             return;
         }
-        // Keys that have no message left are forgotten before the worker sleeps, unless a submitter is at it anyway.
-        if let Ok(mut guard) = self.side.try_lock() {
-            let Side { intake, dead } = &mut *guard;
-            self.engine.reclaim(intake, dead);
-            if !dead.is_empty() {
-                let dead = std::mem::take(dead);
-                drop(guard);
-                cx.drop_user("keys", dead);
-            }
+        // Keys that have no message left are forgotten before the worker sleeps, unless somebody is at the intake anyway:
+        // waiting for a lock that is held around a key's comparison would hold the seat for it.
+        let Ok(mut guard) = self.side.try_lock() else { return };
+        let Side { intake, dead } = &mut *guard;
+        self.engine.reclaim(intake, dead);
+        let dead = std::mem::take(dead);
+        drop(guard);
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.plain(worker, |plain| plain.rested = shown) };
+        if !dead.is_empty() {
+            cx.drop_user("keys", dead);
         }
     }
 
