@@ -25,7 +25,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Write every rejected row here, as CSV without a header: its line in the input, the reason
+    /// Write every rejected row here, as CSV without a header: its line in the input, the reason. The file is replaced at
+    /// the end of a run with a report, and must not be one of the others
     #[arg(long, value_name = "FILE")]
     pub(crate) rejected: Option<PathBuf>,
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 /// January, inside the program, so that it runs from any folder.
 const JANUARY: &[u8] = include_bytes!("../data/flights-2013-01.csv.gz");
@@ -74,7 +74,7 @@ impl Input {
         let whole = Cursor::new(head[..n_head].to_vec()).chain(raw);
         let whole = BufReader::with_capacity(BUFFER, whole);
         let reader: Box<dyn BufRead + Send> = if head[..n_head] == [0x1f, 0x8b] {
-            Box::new(BufReader::with_capacity(BUFFER, Unpacking(MultiGzDecoder::new(whole))))
+            Box::new(BufReader::with_capacity(BUFFER, Unpacking::new(whole)))
         } else {
             Box::new(whole)
         };
@@ -152,17 +152,47 @@ impl Read for Counting {
     }
 }
 
-/// Says in words what a gzip stream suffers from.
-struct Unpacking<R>(MultiGzDecoder<R>);
+/// Unpacks one gzip member after the other, and says in words what a stream suffers from.
+struct Unpacking<R> {
+    /// `None` after the last member.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> Unpacking<R> {
+    fn new(packed: R) -> Self {
+        Self { member: Some(GzDecoder::new(packed)) }
+    }
+}
 
 impl<R: BufRead> Read for Unpacking<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer).map_err(|error| match error.kind() {
-            io::ErrorKind::Interrupted => error,
-            io::ErrorKind::UnexpectedEof => {
-                io::Error::new(io::ErrorKind::UnexpectedEof, "the gzip data is truncated")
+        while let Some(member) = &mut self.member {
+            let n = member.read(buffer).map_err(in_words)?;
+            if n > 0 || buffer.is_empty() {
+                return Ok(n);
             }
-            kind => io::Error::new(kind, format!("the gzip data is damaged: {error}")),
-        })
+            let follows = member.get_mut().fill_buf()?.first().copied();
+            match follows {
+                None => self.member = None,
+                Some(0x1f) => {
+                    self.member = self.member.take().map(|member| GzDecoder::new(member.into_inner()));
+                }
+                Some(_) => {
+                    let text = "the gzip data is followed by bytes that are not gzip data";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+                }
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn in_words(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::Interrupted => error,
+        io::ErrorKind::UnexpectedEof => {
+            io::Error::new(io::ErrorKind::UnexpectedEof, "the gzip data is truncated")
+        }
+        kind => io::Error::new(kind, format!("the gzip data is damaged: {error}")),
     }
 }

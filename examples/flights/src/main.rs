@@ -14,6 +14,7 @@
 mod aircraft;
 mod carriers;
 mod cli;
+mod file_id;
 mod input;
 mod interrupts;
 mod order;
@@ -30,9 +31,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use wow_config::Loader;
 
 use crate::cli::{Flags, NoRun};
+use crate::file_id::FileId;
 use crate::input::Input;
 use crate::problem::{EXIT_PROBLEM, Problem};
 use crate::reading::Table;
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
             return ExitCode::from(EXIT_PROBLEM);
         }
     };
+    show_warnings();
     job.notices.iter().for_each(|notice| tell("note", notice));
     match job.run() {
         Ok(report) => {
@@ -103,10 +108,10 @@ impl Job {
             problems.extend(places.map(|problem| Problem::new(&problem.origin, &problem.refusal)));
         });
         let table = open(flags.input.as_deref()).map_err(|wrong| problems.extend(wrong));
-        // Last, and only if all else is well: it replaces a file that may be there.
+        // Last, and only if all else is well: it makes a file.
         let (Ok(config), Ok(table)) = (config, table) else { return Err(problems) };
         let rejected = match &flags.rejected {
-            Some(path) => Rejected::listed(path, flags.input.as_deref()).map_err(|problem| vec![problem])?,
+            Some(path) => Rejected::listed(path, &taken(flags)).map_err(|problem| vec![problem])?,
             None => Rejected::counted(),
         };
         Ok(Self { table, dispatch: config.dispatch, rejected, notices: config.notices })
@@ -119,6 +124,16 @@ impl Job {
     }
 }
 
+/// The files of this run that no list may be written to.
+fn taken(flags: &Flags) -> [(&'static str, Option<FileId>); 3] {
+    let input = match flags.input.as_deref() {
+        Some(path) if path == Path::new("-") => FileId::stdin(),
+        path => path.and_then(FileId::of),
+    };
+    let config = flags.config.as_deref().and_then(FileId::of);
+    [("--input", input), ("--config", config), ("standard output", FileId::stdout())]
+}
+
 fn open(path: Option<&Path>) -> Result<Table, Vec<Problem>> {
     let (input, name) = match path {
         None => (Input::january(), "January 2013".to_owned()),
@@ -127,6 +142,12 @@ fn open(path: Option<&Path>) -> Result<Table, Vec<Problem>> {
     };
     let input = input.map_err(|error| vec![Problem::new(format_args!("--input {name}"), error)])?;
     Table::open(input)
+}
+
+/// Shows what the libraries warn of on standard error, or what `RUST_LOG` asks for.
+fn show_warnings() {
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).from_env_lossy();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(false).init();
 }
 
 /// One line on standard error; if even that cannot be written, the exit code has to do.

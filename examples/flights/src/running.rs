@@ -98,7 +98,15 @@ pub(crate) async fn run(
         // What was sent is finished whatever came in between, so that no row is half counted.
         (pumped, running.stop().await)
     };
-    let (pumped, stopped) = until_interrupted_twice(job, &mut interrupts, &asked_to_stop).await?;
+    let (pumped, stopped) = match until_interrupted_twice(job, &mut interrupts, &asked_to_stop).await {
+        Ok(ended) => ended,
+        Err(abandoned) => {
+            drop(pump);
+            // It ends with the process: its drop would log as a failure what the user asked for.
+            std::mem::forget(running);
+            return Err(abandoned);
+        }
+    };
     let ending = pumped?;
     stopped.result().map_err(|failure| NoReport::Fault(failure.to_string()))?;
 
@@ -118,11 +126,12 @@ pub(crate) async fn run(
         ending,
         latency,
     };
-    rejected.write().map_err(NoReport::Problem)?;
-    match report.discrepancy() {
-        Some(discrepancy) => Err(NoReport::Fault(discrepancy)),
-        None => Ok(report),
+    if let Some(discrepancy) = report.discrepancy() {
+        return Err(NoReport::Fault(discrepancy));
     }
+    // Last, so that a run without a report leaves an older list as it was.
+    rejected.write().map_err(NoReport::Problem)?;
+    Ok(report)
 }
 
 /// Drives `job`. The first interrupt is passed on, the second ends it where it is.

@@ -47,7 +47,7 @@ pub(crate) fn program() -> Command {
     for name in ["WORKERS", "MAX_IN_FLIGHT", "THROUGHPUT", "SPIN"] {
         command.env_remove(format!("WOW_DISPATCH_{name}"));
     }
-    command.env_remove("WOW_PARALLELISM");
+    command.env_remove("WOW_PARALLELISM").env_remove("RUST_LOG");
     command
 }
 

@@ -1,9 +1,10 @@
 //! An interrupt finishes what was read and reports it.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{HEADER, finish, program, text};
+use crate::common::{HEADER, finish, program, temp, temp_file, text};
 
 fn signal(child: &Child, name: &str) {
     let status = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status();
@@ -11,9 +12,10 @@ fn signal(child: &Child, name: &str) {
 }
 
 /// Sends rows until the program must have taken many of them, and leaves its input open.
-fn started() -> (Child, std::process::ChildStdin) {
-    let mut child =
-        program().args(["--json", "--input", "-"]).stdin(Stdio::piped()).spawn().expect("it starts");
+fn started(list: &Path) -> (Child, std::process::ChildStdin) {
+    let mut command = program();
+    command.args(["--json", "--input", "-", "--rejected"]).arg(list).stdin(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let mut table = format!("{HEADER}\n");
     for flight in 0..40_000 {
@@ -31,7 +33,8 @@ fn started() -> (Child, std::process::ChildStdin) {
 #[test]
 fn an_interrupt_drains_and_reports() {
     for name in ["INT", "TERM"] {
-        let (child, stdin) = started();
+        let list = temp_file(&format!("interrupted-{name}.csv"), "an older list\n");
+        let (child, stdin) = started(&list);
         signal(&child, name);
         let output = finish(child);
         drop(stdin);
@@ -44,12 +47,15 @@ fn an_interrupt_drains_and_reports() {
         assert_eq!(number("events"), number("handled"));
         assert_eq!(number("order_violations"), 0);
         assert!(number("rejected") > 0);
+        let listed = std::fs::read_to_string(&list).expect("the list");
+        assert_eq!(listed.lines().count() as u64, number("rejected"), "what was rejected is listed");
     }
 }
 
 #[test]
 fn a_second_interrupt_never_waits_for_the_first() {
-    let (child, stdin) = started();
+    let list = temp_file("interrupted-twice.csv", "an older list\n");
+    let (child, stdin) = started(&list);
     signal(&child, "INT");
     signal(&child, "INT");
     let output = finish(child);
@@ -57,12 +63,15 @@ fn a_second_interrupt_never_waits_for_the_first() {
     // The report may have been finished before the second one came; either way the program ends as interrupted.
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     let err = text(&output.stderr);
+    let listed = std::fs::read_to_string(&list).expect("the list");
+    assert_eq!(listed == "an older list\n", !err.is_empty(), "a list comes with a report: {listed}");
     assert!(err.is_empty() || err == "interrupted twice: ended without a report\n", "{err}");
 }
 
 #[test]
 fn without_an_interrupt_the_same_pipe_is_counted_whole() {
-    let (child, stdin) = started();
+    let list = temp("whole-pipe.csv");
+    let (child, stdin) = started(&list);
     drop(stdin);
     let output = finish(child);
     let json = crate::common::json_of(&output);

@@ -4,4 +4,5 @@ mod common;
 #[cfg(unix)]
 mod interrupt;
 mod problems;
+mod rejected;
 mod totals;
