@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::common::{HEADER, gzip, january, program, run, run_with_stdin, temp, temp_file, text};
+use crate::common::{HEADER, gzip, january, json_of, program, run, run_with_stdin, temp, temp_file, text};
 
 pub(crate) fn path(path: &Path) -> &str {
     path.to_str().expect("a path that is text")
@@ -176,4 +176,15 @@ fn the_removed_parallelism_is_noted_once_and_runs() {
     assert!(output.status.success());
     assert_eq!(text(&output.stderr).lines().count(), 1);
     assert!(text(&output.stderr).starts_with("note: "));
+}
+
+#[test]
+fn a_log_never_disturbs_the_report() {
+    let input = temp_file("log.csv", format!("{HEADER}\n2013\n"));
+    let mut command = program();
+    command.env("RUST_LOG", "debug").args(["--json", "--input", path(&input)]);
+    let output = crate::common::finish(command.spawn().expect("the program starts"));
+    assert!(text(&output.stderr).contains("started"), "{}", text(&output.stderr));
+    assert_eq!(json_of(&output)["rows"], 1);
+    assert!(run(&["--json", "--input", path(&input)]).stderr.is_empty());
 }

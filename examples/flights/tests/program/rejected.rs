@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{HEADER, json_of, program, run, temp, temp_file, text};
+use crate::common::{HEADER, json_of, program, run, temp, temp_file};
 use crate::problems::{lines, path, problems};
 
 const BAD_ROW: &str = "2013,1,1,517,515,2,830,11,UA,1545,NA,EWR,IAH,227,1400,2013-01-01T10:00:00Z";
@@ -156,15 +156,4 @@ fn what_is_replaced_keeps_its_link_and_its_permissions_and_a_device_stays_one() 
     let dangling = folder.join("dangling.csv");
     std::os::unix::fs::symlink(&fresh, &dangling).expect("a symbolic link");
     assert_eq!(problems(&["--rejected", path(&dangling)]).len(), 1);
-}
-
-#[test]
-fn a_log_never_disturbs_the_report() {
-    let input = temp_file("rejected-log.csv", format!("{HEADER}\n{BAD_ROW}\n"));
-    let mut command = program();
-    command.env("RUST_LOG", "debug").args(["--json", "--input", path(&input)]);
-    let output = crate::common::finish(command.spawn().expect("the program starts"));
-    assert!(text(&output.stderr).contains("started"), "{}", text(&output.stderr));
-    assert_eq!(json_of(&output)["rows"], 1);
-    assert!(run(&["--json", "--input", path(&input)]).stderr.is_empty());
 }
