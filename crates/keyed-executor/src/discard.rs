@@ -1,6 +1,6 @@
 //! Dropping what waits on a lane: for a dispatch that failed, was cancelled or forced, and for a worker that died.
 //!
-//! Each thing is taken off the lane before its `Drop`, which is the user's, runs with the seat lent or borrowed: whoever
+//! Each thing is taken off the lane before its `Drop`, which is the user's, runs with the seat held or borrowed: whoever
 //! works on the seat meanwhile does not find it again. The message that runs right now is left alone.
 
 use std::fmt::Debug;
@@ -29,7 +29,7 @@ where
     pub(crate) unsafe fn discard_lane(&self, cx: &Cx<'_>) {
         let worker = cx.worker.index();
         // SAFETY: rules 1 to 4 of seat/README.md: the caller holds the seat. Each thing is taken off the lane before
-        // the user's `Drop` runs with the seat lent, so whoever borrows the seat meanwhile does not find it again.
+        // the user's `Drop` runs with the seat held, so whoever borrows the seat meanwhile does not find it again.
         unsafe {
             self.take_inbox(cx);
             self.discard_doomed(cx);
@@ -39,12 +39,7 @@ where
             }
             let residents = self.plain(worker, |plain| plain.residents.len());
             for entry in 0..residents as u32 {
-                let waited = self.plain(worker, |plain| {
-                    let waited = std::mem::replace(&mut plain.residents[entry as usize].waiting, false);
-                    plain.waiting -= usize::from(waited);
-                    waited
-                });
-                if waited {
+                if self.take_waiting(worker, entry) {
                     let _ = self.mailbox(entry, |mailbox| mailbox.on(Event::Wake));
                     let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::Begin));
                     self.discard_mailbox(cx, entry, duty);

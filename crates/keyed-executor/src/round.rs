@@ -237,24 +237,32 @@ where
         }
     }
 
-    /// A waker of an entry on this worker fired; true if the mailbox is ready now.
-    pub(crate) unsafe fn woken(&self, cx: &Cx<'_>, entry: u32) -> bool {
+    /// A waker of an entry on this worker fired: a mailbox that waits for it is ready now.
+    pub(crate) unsafe fn woken(&self, cx: &Cx<'_>, entry: u32) {
         let worker = cx.worker.index();
         // SAFETY: rules 1 and 2 of seat/README.md: `waiting` says that the entry is placed here and its future waits;
         // a mailbox that is not is another worker's and is not looked at.
         unsafe {
-            let waited = self.plain(worker, |plain| {
+            if self.take_waiting(worker, entry)
+                && self.mailbox(entry, |mailbox| mailbox.on(Event::Wake)) == Duty::Queue
+            {
+                self.push_ready(worker, entry);
+            }
+        }
+    }
+
+    /// Ends an entry's waiting on this lane; false if it does not wait here.
+    pub(crate) unsafe fn take_waiting(&self, worker: usize, entry: u32) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe {
+            self.plain(worker, |plain| {
                 let waited = plain
                     .residents
                     .get_mut(entry as usize)
                     .is_some_and(|resident| std::mem::replace(&mut resident.waiting, false));
                 plain.waiting -= usize::from(waited);
                 waited
-            });
-            if waited && self.mailbox(entry, |mailbox| mailbox.on(Event::Wake)) == Duty::Queue {
-                self.push_ready(worker, entry);
-            }
-            waited
+            })
         }
     }
 }
