@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::bench;
+use crate::shuttle::Wanted;
 use crate::verify::Step;
 
 /// What to run.
@@ -21,6 +22,7 @@ pub(crate) enum Task {
     Msrv,
     Tidy,
     Loom(Depth),
+    Shuttle(Wanted),
     /// Without a seed, one is drawn and printed.
     Stress {
         seconds: u64,
@@ -76,6 +78,8 @@ impl std::error::Error for FlagError {}
 
 /// How long `stress` runs when it is not told.
 const STRESS_SECONDS: u64 = 30;
+/// For how many seeds `shuttle` runs when it is not told: twenty seconds on two cores.
+const SHUTTLE_ITERATIONS: u64 = 400;
 
 /// The list of subcommands, as shown to a person.
 pub(crate) fn usage() -> String {
@@ -89,6 +93,8 @@ pub(crate) fn usage() -> String {
   msrv                               the rust-version of every crate against those of its dependencies
   tidy                               headers, SAFETY comments, tables, names, links and the like
   loom [--full]                      the models of keyed-executor under loom
+  shuttle [NAME] [--iterations N] [--seed S]
+                                     the whole executor under shuttle, N seeds a run; {SHUTTLE_ITERATIONS} if not given
   stress [--seconds N] [--seed S]    random keys and handlers, every id checked; N is {STRESS_SECONDS} if not given
   bench [NAME]                       the criterion benches, or one of them
   bench peers [ARGUMENT]...          the executor beside its peers; `bench peers --help` shows the arguments",
@@ -126,6 +132,14 @@ where
             let flags = Flags::read("loom", arguments, &[], &["--full"])?;
             flags.no_arguments()?;
             Ok(Task::Loom(if flags.switches.is_empty() { Depth::Fast } else { Depth::Full }))
+        }
+        "shuttle" => {
+            let mut flags = Flags::read("shuttle", arguments, &["--iterations", "--seed"], &[])?;
+            let name = if flags.arguments.is_empty() { None } else { Some(flags.arguments.remove(0)) };
+            flags.no_arguments()?;
+            let iterations = flags.number("--iterations", 1..=100_000_000)?.unwrap_or(SHUTTLE_ITERATIONS);
+            let seed = flags.number("--seed", 0..=u64::MAX)?;
+            Ok(Task::Shuttle(Wanted { name, iterations, seed }))
         }
         "stress" => {
             let flags = Flags::read("stress", arguments, &["--seconds", "--seed"], &[])?;
@@ -248,7 +262,7 @@ mod tests {
     #[test]
     fn every_subcommand_of_the_list_is_understood() {
         let listed = usage();
-        for name in ["verify", "layers", "msrv", "tidy", "loom", "stress", "bench"] {
+        for name in ["verify", "layers", "msrv", "tidy", "loom", "shuttle", "stress", "bench"] {
             assert!(listed.contains(&format!("\n  {name} ")), "{name} is not in the list");
             assert!(line(name).is_ok(), "{name} is not understood");
         }
@@ -284,6 +298,15 @@ mod tests {
         assert_eq!(line("stress --seconds 5 --seed 7"), Ok(expected.clone()));
         assert_eq!(line("stress --seed=7 --seconds=5"), Ok(expected));
         assert_eq!(line("stress"), Ok(Task::Stress { seconds: STRESS_SECONDS, seed: None }));
+    }
+
+    #[test]
+    fn shuttle_takes_a_name_iterations_and_a_seed() {
+        let wanted = Wanted { name: Some("shuttle_close".to_owned()), iterations: 5, seed: Some(7) };
+        assert_eq!(line("shuttle shuttle_close --iterations 5 --seed=7"), Ok(Task::Shuttle(wanted)));
+        let all = Wanted { name: None, iterations: SHUTTLE_ITERATIONS, seed: None };
+        assert_eq!(line("shuttle"), Ok(Task::Shuttle(all)));
+        assert_eq!(line("shuttle a b").unwrap_err().to_string(), "unexpected argument `b` of `shuttle`");
     }
 
     #[test]

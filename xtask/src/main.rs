@@ -18,6 +18,7 @@ mod tidy;
 
 mod bench;
 mod loom;
+mod shuttle;
 mod stress;
 
 mod finding;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Task::Msrv => report("msrv", &msrv::check(&workspace)),
         Task::Tidy => report("tidy", &tidy::check(&workspace)),
         Task::Loom(depth) => verdict(loom::command(&workspace, depth).run().success),
+        Task::Shuttle(wanted) => verdict(shuttle::run(&workspace, &wanted)),
         Task::Stress { seconds, seed } => verdict(stress::run(&workspace, seconds, seed)),
         Task::Bench { name } => match bench::command(&workspace, name.as_deref()) {
             Ok(command) => verdict(command.run().success),

@@ -70,9 +70,9 @@ fn compiled(node: &Value) -> Vec<&str> {
     deps.map(|dep| text(dep, "pkg")).collect()
 }
 
-/// Whether a dependency stands without the cfg that only our models set.
+/// Whether a dependency stands without the cfgs that only our models set.
 fn on_every_build(kind: &Value) -> bool {
-    kind.get("target").and_then(Value::as_str) != Some("cfg(keyed_loom)")
+    !matches!(kind.get("target").and_then(Value::as_str), Some("cfg(keyed_loom)" | "cfg(keyed_shuttle)"))
 }
 
 fn reachable<'a>(from: &'a str, edges: &BTreeMap<&'a str, Vec<&'a str>>) -> BTreeSet<&'a str> {

@@ -301,7 +301,7 @@ impl KeyedExecutor {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(keyed_shuttle)))]
     pub(crate) fn inner(&self) -> &Arc<Shared> {
         &self.guard.shared
     }

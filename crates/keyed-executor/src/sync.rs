@@ -1,17 +1,21 @@
-//! The loom shim: the one file that names `std::sync`, `std::thread` and `UnsafeCell`.
+//! The loom and shuttle shim: the one file that names `std::sync`, `std::thread` and `UnsafeCell`.
 //!
 //! Every word that two threads touch is declared with a type of this module, so that `--cfg keyed_loom` swaps the
-//! whole crate onto loom's types without a second copy of any protocol. The cfg is our own (docs/adr/0006) because a
-//! RUSTFLAGS cfg reaches every dependency and several of them hide items under `cfg(loom)`.
+//! whole crate onto loom's types, and `--cfg keyed_shuttle` onto shuttle's, without a second copy of any protocol. The
+//! cfgs are our own (docs/adr/0006) because a RUSTFLAGS cfg reaches every dependency and several of them hide items
+//! under `cfg(loom)`.
 //!
-//! Reference counts (`Arc`, `Weak`), write-once cells and the task queue are not modelled: under loom they stay the
-//! real ones or a plain locked queue. What the models check is the crate's own protocols.
+//! Reference counts (`Arc`, `Weak`), write-once cells and the task queue are not modelled: under either tool they stay
+//! the real ones or a plain locked queue. What the models check is the crate's own protocols.
 
-#[cfg(not(keyed_loom))]
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
 pub(crate) use real::*;
 
 #[cfg(keyed_loom)]
 pub(crate) use modelled::*;
+
+#[cfg(keyed_shuttle)]
+pub(crate) use shuffled::*;
 
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
@@ -25,6 +29,7 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Waits on a condition for a time at most; whether the time ran out.
+#[cfg(not(keyed_shuttle))]
 pub(crate) fn wait_for<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,
@@ -34,7 +39,7 @@ pub(crate) fn wait_for<'a, T>(
     (guard, result.timed_out())
 }
 
-#[cfg(not(keyed_loom))]
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod real {
     pub(crate) use crossbeam_queue::SegQueue;
     /// A seed of its own for each dispatch: keys cannot be crafted to collide.
@@ -136,6 +141,130 @@ mod modelled {
     macro_rules! local {
         ($(#[$meta:meta])* static $name:ident: $ty:ty = $init:expr;) => {
             loom::thread_local! { $(#[$meta])* static $name: $ty = $init; }
+        };
+    }
+    pub(crate) use local;
+}
+
+/// Shuttle's types: one thread of the operating system runs all threads of a run, and which one goes on is drawn at
+/// every operation of this module. Every ordering is sequentially consistent there.
+#[cfg(keyed_shuttle)]
+mod shuffled {
+    use std::cell::Cell;
+
+    /// A run must be repeatable from its seed.
+    pub(crate) use foldhash::fast::FixedState as HashSeed;
+    use shuttle::rand::Rng as _;
+    pub(crate) use shuttle::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use shuttle::thread::{Thread, current, park, yield_now};
+
+    pub(crate) fn spawn_named(name: String, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        shuttle::thread::Builder::new().name(name).spawn(body).map(drop)
+    }
+
+    /// The time runs out as soon as this thread is chosen again: whoever parks for a time looks around and parks again.
+    pub(crate) fn park_timeout(_time: std::time::Duration) {
+        yield_now();
+    }
+
+    /// The time runs out at once, or never: which of the two is drawn.
+    pub(crate) fn wait_for<'a, T>(
+        condition: &Condvar,
+        guard: MutexGuard<'a, T>,
+        _time: std::time::Duration,
+    ) -> (MutexGuard<'a, T>, bool) {
+        if shuttle::rand::thread_rng().gen_ratio(1, 4) {
+            return (guard, true);
+        }
+        (condition.wait(guard).unwrap_or_else(super::PoisonError::into_inner), false)
+    }
+
+    pub(crate) fn spin_hint() {
+        yield_now();
+    }
+
+    std::thread_local! {
+        static CLOCK: Cell<u64> = const { Cell::new(1) };
+    }
+
+    /// Every look at the clock is a tenth of a millisecond later, so that waiting for time to pass is a matter of looking.
+    pub(crate) fn look_at_clock() -> u64 {
+        CLOCK.replace(CLOCK.get() + 100_000)
+    }
+
+    /// A run begins at the same time as every other.
+    #[cfg(test)]
+    pub(crate) fn reset_clock() {
+        CLOCK.set(1);
+    }
+
+    /// A cell that notices when two accesses overlap: what loom reports as a causality violation.
+    pub(crate) struct UnsafeCell<T: ?Sized> {
+        /// Readers inside, or -1 for a writer.
+        inside: Cell<isize>,
+        value: std::cell::UnsafeCell<T>,
+    }
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            Self { inside: Cell::new(0), value: std::cell::UnsafeCell::new(value) }
+        }
+
+        pub(crate) fn with<R>(&self, access: impl FnOnce(*const T) -> R) -> R {
+            assert!(self.inside.get() >= 0, "a cell is read while another access writes it");
+            let _inside = Inside::enter(&self.inside, 1);
+            access(self.value.get())
+        }
+
+        pub(crate) fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
+            assert!(self.inside.get() == 0, "a cell is written while another access uses it");
+            let _inside = Inside::enter(&self.inside, -1);
+            access(self.value.get())
+        }
+    }
+
+    struct Inside<'a>(&'a Cell<isize>, isize);
+
+    impl<'a> Inside<'a> {
+        fn enter(inside: &'a Cell<isize>, change: isize) -> Self {
+            inside.set(inside.get() + change);
+            Self(inside, change)
+        }
+    }
+
+    impl Drop for Inside<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() - self.1);
+        }
+    }
+
+    /// A queue that is one step for a run: the real one is crossbeam's, which shuttle cannot see into.
+    pub(crate) struct SegQueue<T>(Mutex<std::collections::VecDeque<T>>);
+
+    impl<T> SegQueue<T> {
+        pub(crate) fn new() -> Self {
+            Self(Mutex::new(std::collections::VecDeque::new()))
+        }
+
+        pub(crate) fn push(&self, item: T) {
+            super::lock(&self.0).push_back(item);
+        }
+
+        pub(crate) fn pop(&self) -> Option<T> {
+            super::lock(&self.0).pop_front()
+        }
+
+        pub(crate) fn is_empty(&self) -> bool {
+            super::lock(&self.0).is_empty()
+        }
+    }
+
+    macro_rules! local {
+        ($(#[$meta:meta])* static $name:ident: $ty:ty = $init:expr;) => {
+            shuttle::thread_local! { $(#[$meta])* static $name: $ty = $init; }
         };
     }
     pub(crate) use local;

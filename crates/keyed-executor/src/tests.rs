@@ -1,8 +1,8 @@
-//! Tests that look inside: the mailbox table, injected faults, and the loom models.
+//! Tests that look inside: the mailbox table, injected faults, the loom models, and the runs under shuttle.
 
-#[cfg(not(keyed_loom))]
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod faults;
-#[cfg(not(keyed_loom))]
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod mailbox_table;
 
 #[cfg(keyed_loom)]
@@ -33,3 +33,10 @@ mod loom_wake_vs_suspend;
 mod loom_whole_path;
 #[cfg(keyed_loom)]
 mod model;
+
+#[cfg(keyed_shuttle)]
+mod shuttle_executor;
+#[cfg(keyed_shuttle)]
+mod shuttle_load;
+#[cfg(keyed_shuttle)]
+mod shuttle_run;

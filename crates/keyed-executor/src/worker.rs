@@ -227,7 +227,7 @@ pub(crate) fn occupy(shared: &Arc<Shared>, worker: &Arc<Worker>, thread: usize, 
         work(shared, &cx)
     };
     // In a model such a bug has to end the model, not the worker.
-    let left = if cfg!(keyed_loom) { Ok(body()) } else { contain(body) };
+    let left = if cfg!(any(keyed_loom, keyed_shuttle)) { Ok(body()) } else { contain(body) };
     if left != Ok(Left::Lost) {
         shared.seat_ended(&cx, left.err());
     }

@@ -1,4 +1,4 @@
-//! The loom shim of the executor: only sync.rs names what loom replaces.
+//! The loom and shuttle shim of the executor: only sync.rs names what they replace.
 //!
 //! A type of `std::sync` that slips in elsewhere would be invisible to the models, which would then prove nothing
 //! about it. Tests are free to use what they like.
@@ -9,9 +9,16 @@ use crate::finding::Finding;
 
 const SOURCES: &str = "crates/keyed-executor/src/";
 const SHIM: &str = "crates/keyed-executor/src/sync.rs";
-/// Paths that loom has a counterpart for, and loom itself.
-const REPLACED: [&str; 6] =
-    ["std::sync", "core::sync", "std::thread", "std::cell::UnsafeCell", "core::cell::UnsafeCell", "loom"];
+/// Paths that loom or shuttle has a counterpart for, and the two themselves.
+const REPLACED: [&str; 7] = [
+    "std::sync",
+    "core::sync",
+    "std::thread",
+    "std::cell::UnsafeCell",
+    "core::cell::UnsafeCell",
+    "loom",
+    "shuttle",
+];
 
 /// A question to the system rather than a thread: loom has no counterpart, and no model asks it.
 const HARMLESS: &str = "std::thread::available_parallelism";
@@ -48,10 +55,10 @@ fn begins_with(path: &str, prefix: &str) -> bool {
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// The paths that begin with `std`, `core` or `loom`, with the groups of `use` written out.
+/// The paths that begin with `std`, `core`, `loom` or `shuttle`, with the groups of `use` written out.
 fn paths(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    for root in ["std", "core", "loom"] {
+    for root in ["std", "core", "loom", "shuttle"] {
         for at in whole_word(code, root) {
             let before = code[..at].trim_end();
             let inner = before.ends_with("::") && before[..before.len() - 2].ends_with(is_path_char);
@@ -130,10 +137,10 @@ mod tests {
 
     #[test]
     fn the_shim_and_tests_are_free() {
-        let code = "use std::sync::Mutex;\nuse loom::thread;\n";
+        let code = "use std::sync::Mutex;\nuse loom::thread;\nuse shuttle::thread;\n";
         assert!(found("sync.rs", code).is_empty());
         assert!(found("tests/loom_wake.rs", code).is_empty());
         assert!(found("a.rs", "#[cfg(test)]\nmod tests {\n    use std::sync::Arc;\n}\n").is_empty());
-        assert_eq!(found("a.rs", code).len(), 2);
+        assert_eq!(found("a.rs", code).len(), 3);
     }
 }
