@@ -51,6 +51,7 @@ pub use dispatch::{Grouped, GroupedCanceller, GroupedDispatch, Route};
 pub use error::SupplierStopped;
 pub use hash::{GROUPS_PER_CORE, Groups, group_of, java_string_hash};
 pub use named::NamedAggregate;
+pub use pool::on_pool_thread;
 pub use scheduler::Scheduler;
 pub use supplier::{Borrowed, SchedulerSupplier};
 pub use termination::{Ending, Termination};

@@ -17,8 +17,9 @@ thread_local! {
     static ON_POOL_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread belongs to a pool.
-pub(crate) fn on_pool_thread() -> bool {
+/// Whether the calling thread belongs to a pool, of whichever supplier: one that must not wait for the end of a pool.
+#[must_use]
+pub fn on_pool_thread() -> bool {
     ON_POOL_THREAD.get()
 }
 

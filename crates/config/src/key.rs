@@ -1,12 +1,13 @@
 //! The keys: their names, their variables and what they accept.
 //!
 //! Owns the list; files and variables are both read against it. Invariant: every default and range is taken from
-//! `keyed_executor`. It does not parse.
+//! `keyed_executor` and `wow_dispatch`. It does not parse.
 
 use std::fmt;
 use std::time::Duration;
 
 use keyed_executor::limits;
+use wow_dispatch::Strategy;
 
 /// The section of the files.
 pub(crate) const SECTION: [&str; 2] = ["wow", "dispatch"];
@@ -26,11 +27,16 @@ pub enum Key {
     Throughput,
     /// How long a worker that ran dry polls before it parks.
     Spin,
+    /// What messages run on.
+    Strategy,
+    /// Serial groups of one receiver and aggregate type.
+    Groups,
 }
 
 impl Key {
     /// Every key, in the order of the documentation.
-    pub const ALL: [Self; 4] = [Self::Workers, Self::MaxInFlight, Self::Throughput, Self::Spin];
+    pub const ALL: [Self; 6] =
+        [Self::Workers, Self::MaxInFlight, Self::Throughput, Self::Spin, Self::Strategy, Self::Groups];
 
     /// The key inside its section, as files write it.
     #[must_use]
@@ -40,6 +46,8 @@ impl Key {
             Self::MaxInFlight => "max-in-flight",
             Self::Throughput => "throughput",
             Self::Spin => "spin",
+            Self::Strategy => "strategy",
+            Self::Groups => "groups",
         }
     }
 
@@ -51,6 +59,8 @@ impl Key {
             Self::MaxInFlight => "WOW_DISPATCH_MAX_IN_FLIGHT",
             Self::Throughput => "WOW_DISPATCH_THROUGHPUT",
             Self::Spin => "WOW_DISPATCH_SPIN",
+            Self::Strategy => "WOW_DISPATCH_STRATEGY",
+            Self::Groups => "WOW_DISPATCH_GROUPS",
         }
     }
 
@@ -67,8 +77,25 @@ impl Key {
                     "a duration with its unit (ns, us, ms, s) from 0 to {max:?}, a bare number is in milliseconds"
                 );
             }
+            Self::Strategy => return wow_dispatch::limits::STRATEGY.map(Strategy::name).join(" or "),
+            Self::Groups => {
+                let range = wow_dispatch::limits::GROUPS;
+                return format!("a whole number from {} to {}", range.start(), range.end());
+            }
         };
         format!("a whole number from {} to {}", range.start(), range.end())
+    }
+}
+
+impl Key {
+    /// The one strategy that reads this key, where it is not both.
+    #[must_use]
+    pub fn strategy(self) -> Option<Strategy> {
+        match self {
+            Self::Workers | Self::MaxInFlight | Self::Strategy => None,
+            Self::Throughput | Self::Spin => Some(Strategy::Keyed),
+            Self::Groups => Some(Strategy::Grouped),
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A [`Loader`] reads files in order, then the environment over them; [`Config::load`] is the short form. Everything
 //! that is wrong is refused at once: each [`Problem`] names the file and line, or the variable, with the key as it was
-//! written, its value and what would be accepted. Defaults and ranges are those of `keyed_executor`, never repeated
-//! here. Nothing below this crate reads a file or a variable, and this crate starts nothing.
+//! written, its value and what would be accepted. Defaults and ranges are those of `keyed_executor` and
+//! `wow_dispatch`, never repeated here. Nothing below this crate reads a file or a variable, and this crate starts nothing.
 //!
 //! The `config` crate parses the files. Its merging of sources is not used: it tells neither which file or variable a
 //! value came from nor that a key is unknown, so both are done here over the parsed tables.

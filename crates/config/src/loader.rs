@@ -7,6 +7,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use wow_dispatch::{DispatchConfig, Groups, Strategy};
+
 use crate::error::{ConfigError, Problem, Refusal};
 use crate::key::{Key, REMOVED};
 use crate::value::{self, Raw};
@@ -16,9 +18,13 @@ use crate::{file, variables};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
-    /// The section `wow.dispatch`.
+    /// What the section `wow.dispatch` says of the executor.
     pub dispatch: keyed_executor::Config,
-    /// Lines for the log, each once, about settings that have no meaning any more.
+    /// What messages run on.
+    pub strategy: Strategy,
+    /// Serial groups of one receiver and aggregate type; only with [`Strategy::Grouped`].
+    pub groups: Groups,
+    /// Lines for the log, each once, about settings that have no effect.
     pub notices: Vec<String>,
     origins: [Origin; Key::ALL.len()],
 }
@@ -53,7 +59,14 @@ impl Config {
     }
 }
 
-/// The section `wow.dispatch`, for builders that take an executor's configuration.
+/// The whole section `wow.dispatch`, for the builder of a service.
+impl From<Config> for DispatchConfig {
+    fn from(config: Config) -> Self {
+        Self { executor: config.dispatch, strategy: config.strategy, groups: config.groups }
+    }
+}
+
+/// The executor's part of the section, for builders that take no more.
 impl From<Config> for keyed_executor::Config {
     fn from(config: Config) -> Self {
         config.dispatch
@@ -165,9 +178,11 @@ impl Loader {
             }
         }
         variables::read(&self.variables, &mut loading);
-        let Loading { dispatch, origins, notices, problems } = loading;
+        let notices = loading.notices();
+        let Loading { dispatch, origins, problems, .. } = loading;
+        let DispatchConfig { executor: dispatch, strategy, groups } = dispatch;
         if problems.is_empty() {
-            Ok(Config { dispatch, notices, origins })
+            Ok(Config { dispatch, strategy, groups, notices, origins })
         } else {
             Err(ConfigError { problems })
         }
@@ -177,18 +192,19 @@ impl Loader {
 /// What was found so far.
 #[derive(Debug)]
 pub(crate) struct Loading {
-    dispatch: keyed_executor::Config,
+    dispatch: DispatchConfig,
     origins: [Origin; Key::ALL.len()],
-    notices: Vec<String>,
+    /// Where the setting that was removed stood first.
+    removed: Option<Origin>,
     pub(crate) problems: Vec<Problem>,
 }
 
 impl Default for Loading {
     fn default() -> Self {
         Self {
-            dispatch: keyed_executor::Config::default(),
+            dispatch: DispatchConfig::default(),
             origins: Key::ALL.map(|_| Origin::Default),
-            notices: Vec::new(),
+            removed: None,
             problems: Vec::new(),
         }
     }
@@ -208,9 +224,22 @@ impl Loading {
 
     /// Notes once that somebody still sets what was removed.
     pub(crate) fn notice_removed(&mut self, origin: &Origin) {
-        if self.notices.is_empty() {
-            let key = REMOVED.0;
-            self.notices.push(format!("{origin}: wow.{key} is no longer used, see wow.dispatch.workers"));
-        }
+        self.removed.get_or_insert_with(|| origin.clone());
+    }
+
+    /// What has no effect: the setting that was removed, and keys of the strategy that is not chosen.
+    fn notices(&self) -> Vec<String> {
+        let chosen = self.dispatch.strategy;
+        let removed = self.removed.iter().map(|origin| {
+            // It was the number of groups; where there are none, who set it wants to look at the workers.
+            let instead = if chosen == Strategy::Grouped { Key::Groups } else { Key::Workers };
+            format!("{origin}: wow.{} is no longer used, see {instead}", REMOVED.0)
+        });
+        let unread = Key::ALL.into_iter().filter(|key| key.strategy().is_some_and(|only| only != chosen));
+        let unread = unread.filter(|key| self.origins[*key as usize] != Origin::Default).map(|key| {
+            let (origin, strategy) = (&self.origins[key as usize], Key::Strategy);
+            format!("{origin}: {key} has no effect while {strategy} is {chosen}")
+        });
+        removed.chain(unread).collect()
     }
 }

@@ -1,12 +1,14 @@
-//! Values: whole numbers and durations, as files and variables write them.
+//! Values: whole numbers, durations and names, as files and variables write them.
 //!
 //! Owns no state. Invariant: what is returned is inside the key's range; everything else is `None`, and the caller
 //! says what was refused. Signs, blanks, fractions and digit groups are not accepted.
 
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use keyed_executor::{Config, limits};
+use keyed_executor::limits;
+use wow_dispatch::{DispatchConfig, Groups, Strategy};
 
 use crate::key::Key;
 
@@ -24,12 +26,14 @@ pub(crate) enum Raw<'a> {
 }
 
 /// Puts `raw` into the field of `key`; `None`, and the field as it was, if it is not accepted.
-pub(crate) fn set(config: &mut Config, key: Key, raw: Raw<'_>) -> Option<()> {
+pub(crate) fn set(config: &mut DispatchConfig, key: Key, raw: Raw<'_>) -> Option<()> {
     match key {
-        Key::Workers => config.workers = count(raw, &limits::WORKERS)?,
-        Key::MaxInFlight => config.max_in_flight = count(raw, &limits::MAX_IN_FLIGHT)?,
-        Key::Throughput => config.throughput = count(raw, &limits::THROUGHPUT)?,
-        Key::Spin => config.spin = duration(raw, limits::MAX_SPIN)?,
+        Key::Workers => config.executor.workers = count(raw, &limits::WORKERS)?,
+        Key::MaxInFlight => config.executor.max_in_flight = count(raw, &limits::MAX_IN_FLIGHT)?,
+        Key::Throughput => config.executor.throughput = count(raw, &limits::THROUGHPUT)?,
+        Key::Spin => config.executor.spin = duration(raw, limits::MAX_SPIN)?,
+        Key::Strategy => config.strategy = strategy(raw)?,
+        Key::Groups => config.groups = groups(raw, &wow_dispatch::limits::GROUPS)?,
     }
     Some(())
 }
@@ -41,6 +45,21 @@ fn count(raw: Raw<'_>, accepted: &RangeInclusive<usize>) -> Option<usize> {
         Raw::Text(_) | Raw::Other => return None,
     };
     accepted.contains(&number).then_some(number)
+}
+
+fn strategy(raw: Raw<'_>) -> Option<Strategy> {
+    match raw {
+        Raw::Text(text) | Raw::Variable(text) => {
+            wow_dispatch::limits::STRATEGY.into_iter().find(|strategy| strategy.name() == text)
+        }
+        Raw::Integer(_) | Raw::Other => None,
+    }
+}
+
+fn groups(raw: Raw<'_>, accepted: &RangeInclusive<u32>) -> Option<Groups> {
+    let end = |end: &u32| usize::try_from(*end).unwrap_or(usize::MAX);
+    let number = count(raw, &(end(accepted.start())..=end(accepted.end())))?;
+    NonZeroU32::new(u32::try_from(number).ok()?).map(Groups::new)
 }
 
 fn duration(raw: Raw<'_>, max: Duration) -> Option<Duration> {

@@ -1,9 +1,11 @@
 //! What is accepted: both formats, every key, every unit, and that a later source wins.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use keyed_executor::{Config as Executor, defaults, limits};
 use wow_config::{Config, Key, Loader, Origin};
+use wow_dispatch::{DispatchConfig, Groups, Strategy};
 
 fn toml(text: &str) -> Config {
     Loader::new().text("s.toml", text).load().unwrap_or_else(|error| panic!("{error}"))
@@ -18,6 +20,10 @@ fn nothing_said_means_the_executors_defaults() {
     let config = Loader::new().load().unwrap();
     assert_eq!(config.dispatch, Executor::default());
     assert_eq!(config.dispatch.max_in_flight, defaults::MAX_IN_FLIGHT);
+    assert_eq!(config.strategy, wow_dispatch::defaults::STRATEGY);
+    assert_eq!(config.strategy, Strategy::Keyed, "nobody gets the groups who did not ask for them");
+    assert_eq!(config.groups, Groups::default());
+    assert_eq!(DispatchConfig::from(config.clone()), DispatchConfig::default());
     for key in Key::ALL {
         assert_eq!(*config.origin(key), Origin::Default);
     }
@@ -129,4 +135,59 @@ fn the_removed_parallelism_is_tolerated_with_one_notice() {
         .unwrap();
     assert_eq!(config.notices, ["a.toml:2: wow.parallelism is no longer used, see wow.dispatch.workers"]);
     assert_eq!(config.dispatch, Executor::default());
+}
+
+#[test]
+fn a_strategy_and_its_groups_reach_the_service_from_every_source() {
+    let three_hundred = Groups::new(NonZeroU32::new(300).unwrap());
+    let in_toml = toml("[wow.dispatch]\nworkers = 3\nstrategy = \"grouped\"\ngroups = 300\n");
+    let in_yaml = yaml("wow:\n  dispatch:\n    workers: 3\n    strategy: grouped\n    groups: 300\n");
+    let in_variables = Loader::new()
+        .text("s.toml", "[wow.dispatch]\nstrategy = 'keyed'\n")
+        .variables([
+            ("WOW_DISPATCH_WORKERS", "3"),
+            ("WOW_DISPATCH_STRATEGY", "grouped"),
+            ("WOW_DISPATCH_GROUPS", "300"),
+        ])
+        .load()
+        .unwrap();
+    for config in [in_toml, in_yaml, in_variables] {
+        assert_eq!(config.notices, [""; 0]);
+        let dispatch = DispatchConfig::from(config);
+        assert_eq!((dispatch.strategy, dispatch.groups), (Strategy::Grouped, three_hundred));
+        assert_eq!(dispatch.executor.workers, 3);
+    }
+    for strategy in wow_dispatch::limits::STRATEGY {
+        let text = format!("[wow.dispatch]\nstrategy = '{strategy}'\n");
+        assert_eq!(toml(&text).strategy, strategy);
+    }
+    let range = wow_dispatch::limits::GROUPS;
+    for end in [range.start(), range.end()] {
+        let text = format!("[wow.dispatch]\nstrategy = 'grouped'\ngroups = {end}\n");
+        assert_eq!(toml(&text).groups.count().get(), *end);
+    }
+}
+
+#[test]
+fn a_key_that_the_strategy_does_not_read_is_noticed() {
+    let config = Loader::new()
+        .text(
+            "a.toml",
+            "[wow]\nparallelism = 64\n[wow.dispatch]\nspin = '1us'\nthroughput = 3\nworkers = 2\n",
+        )
+        .variables([("WOW_DISPATCH_STRATEGY", "grouped"), ("WOW_DISPATCH_SPIN", "2us")])
+        .load()
+        .unwrap();
+    assert_eq!(
+        config.notices,
+        [
+            "a.toml:2: wow.parallelism is no longer used, see wow.dispatch.groups",
+            "a.toml:5: wow.dispatch.throughput has no effect while wow.dispatch.strategy is grouped",
+            "WOW_DISPATCH_SPIN: wow.dispatch.spin has no effect while wow.dispatch.strategy is grouped",
+        ]
+    );
+    assert_eq!(
+        toml("[wow.dispatch]\ngroups = 3\nspin = '1us'\n").notices,
+        ["s.toml:2: wow.dispatch.groups has no effect while wow.dispatch.strategy is keyed"]
+    );
 }

@@ -84,6 +84,44 @@ fn a_wrong_spin_is_refused_with_its_place_value_and_range() {
 }
 
 #[test]
+fn a_wrong_strategy_is_refused_with_its_place_value_and_what_there_is() {
+    const STRATEGY: &str = "accepted is keyed or grouped";
+    for written in ["\"Grouped\"", "\"grouped \"", "\"\"", "\"groups\"", "1", "true"] {
+        assert_eq!(
+            in_toml(&format!("strategy = {written} # why")),
+            format!("s.toml:2: wow.dispatch.strategy is {written}, {STRATEGY}")
+        );
+    }
+    for written in ["KEYED", "hash", "0", "yes"] {
+        assert_eq!(
+            in_yaml(&format!("strategy: {written}")),
+            format!("s.yml:3: wow.dispatch.strategy is {written}, {STRATEGY}")
+        );
+    }
+    assert_eq!(in_yaml("strategy:"), format!("s.yml:3: wow.dispatch.strategy is nothing, {STRATEGY}"));
+    assert_eq!(
+        in_toml("strategy = ['keyed']"),
+        format!("s.toml:2: wow.dispatch.strategy is a list, {STRATEGY}")
+    );
+    assert_eq!(
+        in_variable("WOW_DISPATCH_STRATEGY", "grouped,keyed"),
+        format!("WOW_DISPATCH_STRATEGY: wow.dispatch.strategy is \"grouped,keyed\", {STRATEGY}")
+    );
+    assert_eq!(
+        in_toml("stratgey = 'keyed'"),
+        "s.toml:2: wow.dispatch.stratgey is not a key, did you mean wow.dispatch.strategy?"
+    );
+    for written in ["0", "1048577", "4294967297", "\"8\""] {
+        assert_eq!(
+            in_toml(&format!("groups = {written}")),
+            format!(
+                "s.toml:2: wow.dispatch.groups is {written}, accepted is a whole number from 1 to 1048576"
+            )
+        );
+    }
+}
+
+#[test]
 fn a_wrong_variable_is_refused_by_its_name() {
     for value in ["0", "-1", "+1", " 1", "1 ", "1.0", "", "many", "1_000", "99999999999999999999"] {
         assert_eq!(
@@ -102,7 +140,8 @@ fn a_wrong_variable_is_refused_by_its_name() {
     assert_eq!(
         in_variable("WOW_DISPATCH_COLOUR", "2"),
         "WOW_DISPATCH_COLOUR: the variable is not a key, accepted are WOW_DISPATCH_WORKERS, \
-         WOW_DISPATCH_MAX_IN_FLIGHT, WOW_DISPATCH_THROUGHPUT, WOW_DISPATCH_SPIN"
+         WOW_DISPATCH_MAX_IN_FLIGHT, WOW_DISPATCH_THROUGHPUT, WOW_DISPATCH_SPIN, WOW_DISPATCH_STRATEGY, \
+         WOW_DISPATCH_GROUPS"
     );
 }
 
@@ -137,7 +176,7 @@ fn an_unknown_key_is_refused_at_every_depth_as_it_was_written() {
     assert_eq!(
         in_yaml("parallelism: 2"),
         "s.yml:3: wow.dispatch.parallelism is not a key, accepted are wow.dispatch.workers, \
-         wow.dispatch.max-in-flight, wow.dispatch.throughput, wow.dispatch.spin"
+         wow.dispatch.max-in-flight, wow.dispatch.throughput, wow.dispatch.spin, wow.dispatch.strategy, wow.dispatch.groups"
     );
     assert_eq!(
         refused("s.toml", "# head\n[wow.dispatcher]\nworkers = 1\n"),

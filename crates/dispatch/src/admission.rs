@@ -40,7 +40,11 @@ impl<K: DispatchKind> Admitted<K> {
         Self { key, exchange, attached, under_way }
     }
 
-    pub(crate) fn key(&self) -> AggregateKey {
+    pub(crate) fn key(&self) -> &AggregateKey {
+        &self.key
+    }
+
+    pub(crate) fn owned_key(&self) -> AggregateKey {
         self.key.clone()
     }
 

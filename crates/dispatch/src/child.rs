@@ -6,12 +6,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use keyed_executor::{Cause, DispatchError, Ledger, OnFailure, Options};
+use keyed_executor::{Cause, DispatchError, Ledger};
 use wow_runtime::Context;
 use wow_transport::{MessageBus, ReceiveError, ReceiverControl, Subscription};
 
 use crate::admission::Admitted;
 use crate::error::{DispatchFailure, PrepareError};
+use crate::execution::Prepared;
 use crate::intake::Intake;
 use crate::kind::DispatchKind;
 use crate::ledger::Counters;
@@ -22,6 +23,7 @@ pub(crate) struct Child<K: DispatchKind> {
     receiver: Arc<dyn ReceiverControl>,
     source: Arc<Source<K::Message>>,
     context: Context,
+    execution: Prepared,
     /// Shared by the children of one dispatcher: the failure of one keeps the others from starting.
     failed: Arc<AtomicBool>,
     revoked: AtomicBool,
@@ -41,12 +43,14 @@ impl<K: DispatchKind> Child<K> {
         bus: &dyn MessageBus<K::Message>,
         subscription: Subscription,
         context: Context,
+        execution: Prepared,
         failed: Arc<AtomicBool>,
     ) -> Result<Arc<Self>, PrepareError> {
         let mut receiver = bus.receiver(subscription)?;
         let source = Arc::new(Source::new(receiver.messages()?, context.clone()));
         let (revoked, run) = (AtomicBool::new(false), Mutex::new(Run::NotStarted));
-        Ok(Arc::new(Self { receiver: receiver.control(), source, context, failed, revoked, run }))
+        let receiver = receiver.control();
+        Ok(Arc::new(Self { receiver, source, context, execution, failed, revoked, run }))
     }
 
     pub(crate) async fn ready(&self) -> Result<(), PrepareError> {
@@ -77,9 +81,7 @@ impl<K: DispatchKind> Child<K> {
                 }
             }
         };
-        let options = Options::new(self.context.name()).on_failure(OnFailure::Fail);
-        let executor = self.context.executor();
-        let dispatch = executor.try_dispatch_with(options, intake, Admitted::key, handle);
+        let dispatch = self.execution.dispatch(&self.context, intake, handle);
         let child = Arc::clone(self);
         *run = Run::Started(Watch::over(dispatch, move |ended| child.ended(ended)));
     }

@@ -1,7 +1,7 @@
 //! `Dispatcher`: the engine under every kind of dispatcher, as a component of a runtime.
 //!
-//! Groups its aggregates by bounded context and has one [`Child`](crate::child) each: one receiver, one window. It owns no
-//! threads; messages run on the runtime's executor, in order per key. Invariants: prepared once; every receiver is subscribed
+//! Groups its aggregates by bounded context and has one [`Child`](crate::child) each: one receiver, one window. Messages
+//! run on the runtime's executor or on the pools of a supplier, in order per key. Invariants: prepared once; every receiver is subscribed
 //! before any of them is asked for messages; a force before or during a step is final. Deliberately knows nothing of what
 //! its messages mean; that is the [`DispatchKind`].
 
@@ -15,6 +15,7 @@ use wow_transport::{MessageBus, Ownership, ReceiveError, Subscription};
 
 use crate::child::Child;
 use crate::error::{PrepareError, StartError};
+use crate::execution::Execution;
 use crate::kind::DispatchKind;
 use crate::ledger::Counters;
 
@@ -25,6 +26,7 @@ pub struct Dispatcher<K: DispatchKind> {
     name: Name,
     kind: Arc<K>,
     bus: Arc<dyn MessageBus<K::Message>>,
+    execution: Execution,
     counters: Arc<Counters>,
     failed: Arc<AtomicBool>,
     state: Mutex<State<K>>,
@@ -46,17 +48,26 @@ enum Phase {
 }
 
 impl<K: DispatchKind> Dispatcher<K> {
-    /// A dispatcher that receives from `bus` as the group `name`, conventionally `<context>.<Kind>`.
+    /// A dispatcher that receives from `bus` as the group `name`, conventionally `<context>.<Kind>`, and runs on the
+    /// runtime's executor.
     pub fn new(name: impl Into<Name>, kind: K, bus: Arc<dyn MessageBus<K::Message>>) -> Self {
         let state = Mutex::new(State { phase: Phase::New, children: Vec::new() });
         Self {
             name: name.into(),
             kind: Arc::new(kind),
             bus,
+            execution: Execution::default(),
             counters: Arc::default(),
             failed: Arc::default(),
             state,
         }
+    }
+
+    /// Runs its messages on this instead.
+    #[must_use]
+    pub fn execution(mut self, execution: Execution) -> Self {
+        self.execution = execution;
+        self
     }
 
     /// The kind it was made with.
@@ -146,8 +157,9 @@ impl<K: DispatchKind> Component for Dispatcher<K> {
         self.advance(Phase::New, Phase::Preparing)?;
         self.kind.prepared(&context);
         for subscription in self.subscriptions()? {
-            let child =
-                Child::subscribe(self.bus.as_ref(), subscription, context.clone(), Arc::clone(&self.failed))?;
+            let execution = self.execution.prepare(subscription.aggregates()).map_err(PrepareError::from)?;
+            let (context, failed) = (context.clone(), Arc::clone(&self.failed));
+            let child = Child::subscribe(self.bus.as_ref(), subscription, context, execution, failed)?;
             let stopped = {
                 let mut state = self.state();
                 let stopped = state.phase != Phase::Preparing;
@@ -212,6 +224,7 @@ impl<K: DispatchKind> Component for Dispatcher<K> {
         for child in &children {
             child.drained().await;
         }
+        self.execution.stopped().await;
         let mut state = self.state();
         state.phase = Phase::Stopped;
         state.children.clear();
@@ -222,8 +235,13 @@ impl<K: DispatchKind> Component for Dispatcher<K> {
     fn force_stop(&self) -> Result<(), ComponentError> {
         let children = self.end(Phase::Stopped);
         let forced = self.to_each(&children, Child::force);
+        self.execution.force();
         self.state().children.clear();
         forced
+    }
+
+    fn owns_this_thread(&self) -> bool {
+        self.execution.owns_this_thread()
     }
 
     fn work(&self) -> Option<WorkLedger> {
@@ -237,6 +255,7 @@ impl<K: DispatchKind> Drop for Dispatcher<K> {
             // Nobody is left to tell; the gate of a dropped receiver ends with it.
             let _ = child.force();
         }
+        self.execution.force();
     }
 }
 
@@ -244,6 +263,7 @@ impl<K: DispatchKind> fmt::Debug for Dispatcher<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dispatcher")
             .field("name", &self.name)
+            .field("execution", &self.execution)
             .field("phase", &self.state().phase)
             .field("work", &self.counters.ledger())
             .finish_non_exhaustive()

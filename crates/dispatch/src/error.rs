@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use wow_aggregate_scheduler::SupplierStopped;
 use wow_message::MessageId;
 use wow_runtime::ComponentError;
 use wow_transport::{BlankGroup, ReceiveError, SubscribeError};
@@ -38,6 +39,9 @@ pub enum PrepareError {
     /// It was stopped before it was prepared, or meanwhile.
     #[error("the dispatcher was stopped")]
     Stopped,
+    /// The supplier of its pools was stopped before.
+    #[error("there are no pools to run on: {0}")]
+    Pools(#[from] SupplierStopped),
     /// Its name is blank.
     #[error(transparent)]
     BlankName(#[from] BlankGroup),

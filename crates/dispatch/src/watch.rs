@@ -1,4 +1,4 @@
-//! `Watch`: sees a dispatch of the executor to its end, without a task of its own.
+//! `Watch`: sees a dispatch to its end, without a task of its own.
 //!
 //! The dispatch's handle wakes whoever polled it; here the waker is the watch, which polls again on the waking thread, runs
 //! `on_end` once and then resolves for everyone who waits. Invariant: at most one thread polls at a time; a wake during a poll
@@ -10,22 +10,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use keyed_executor::{Canceller, Dispatch, DispatchError, Ledger};
+use keyed_executor::{DispatchError, Ledger};
 
 use crate::error::DispatchFailure;
+use crate::execution::{Running, Switch};
 
 type Ended = Result<Ledger, DispatchError<DispatchFailure>>;
 type OnEnd = Box<dyn FnOnce(Ended) + Send>;
 
 pub(crate) struct Watch {
-    canceller: Canceller,
+    switch: Switch,
     /// How many wakes have not led to a poll yet; who raises it from 0 polls.
     wakes: AtomicUsize,
     state: Mutex<State>,
 }
 
 struct State {
-    running: Option<(Dispatch<DispatchFailure>, OnEnd)>,
+    running: Option<(Running, OnEnd)>,
     phase: Phase,
     waiting: Vec<Waker>,
 }
@@ -38,20 +39,17 @@ enum Phase {
 
 impl Watch {
     /// Watches `dispatch`; `on_end` runs on whichever thread sees the end, possibly this one.
-    pub(crate) fn over(
-        dispatch: Dispatch<DispatchFailure>,
-        on_end: impl FnOnce(Ended) + Send + 'static,
-    ) -> Arc<Self> {
-        let canceller = dispatch.canceller();
+    pub(crate) fn over(dispatch: Running, on_end: impl FnOnce(Ended) + Send + 'static) -> Arc<Self> {
+        let switch = dispatch.switch();
         let running = Some((dispatch, Box::new(on_end) as OnEnd));
         let state = Mutex::new(State { running, phase: Phase::Running, waiting: Vec::new() });
-        let watch = Arc::new(Self { canceller, wakes: AtomicUsize::new(0), state });
+        let watch = Arc::new(Self { switch, wakes: AtomicUsize::new(0), state });
         watch.look();
         watch
     }
 
     pub(crate) fn cancel(&self) {
-        self.canceller.cancel();
+        self.switch.cancel();
     }
 
     /// Resolves once the dispatch has ended and `on_end` returned.

@@ -97,6 +97,13 @@ pub trait Component: Send + Sync + 'static {
     /// An error is kept in the report beside the cause of the forced stop.
     fn force_stop(&self) -> Result<(), ComponentError>;
 
+    /// Whether the calling thread is one of the component's own, so that it would hold up a stop it waits for.
+    ///
+    /// Asked by a blocking stop, which is refused then. A component whose work runs on the runtime's executor has none.
+    fn owns_this_thread(&self) -> bool {
+        false
+    }
+
     /// What the component accepted and what became of it, if it can tell. Read when the runtime terminates.
     fn work(&self) -> Option<WorkLedger> {
         None

@@ -125,7 +125,7 @@ pub enum WaitError {
         /// The time it had.
         limit: Duration,
     },
-    /// A blocking wait was asked for on a worker of an executor, which could then never end.
+    /// A blocking wait was asked for on a thread that the stop waits for: a worker of an executor, or one of a component.
     OnWorker,
     /// The timer for the wait could not be had.
     Unavailable(Arc<dyn Error + Send + Sync + 'static>),
@@ -135,7 +135,7 @@ impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Elapsed { limit } => write!(f, "the runtime still stops after {limit:?}"),
-            Self::OnWorker => f.write_str("a worker of an executor may not block on a stop"),
+            Self::OnWorker => f.write_str("a thread that runs handlers may not block on a stop"),
             Self::Unavailable(error) => write!(f, "the wait has no timer: {error}"),
         }
     }

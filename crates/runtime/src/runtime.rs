@@ -94,10 +94,13 @@ impl Runtime {
     /// Asks for a graceful stop and blocks this thread until its end, at most the runtime's own deadline.
     ///
     /// # Errors
-    /// [`WaitError::OnWorker`] on a thread of an executor, where the wait would hold up what it waits for; the stop
-    /// is not begun then.
+    /// [`WaitError::OnWorker`] on a thread of an executor or of a component, where the wait would hold up what it waits
+    /// for; the stop is not begun then.
     pub fn stop_blocking(&self) -> Result<Arc<ShutdownReport>, WaitError> {
-        if KeyedExecutor::current().is_some() {
+        let components = &self.lifecycle.entries;
+        if KeyedExecutor::current().is_some()
+            || components.iter().any(|entry| entry.component().owns_this_thread())
+        {
             return Err(WaitError::OnWorker);
         }
         Ok(block_on(self.stop()))

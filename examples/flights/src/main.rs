@@ -34,6 +34,7 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use wow_config::Loader;
+use wow_dispatch::DispatchConfig;
 
 use crate::cli::{Flags, NoRun};
 use crate::file_id::FileId;
@@ -93,7 +94,7 @@ fn main() -> ExitCode {
 /// Everything that was opened and checked before a row is read.
 struct Job {
     table: Table,
-    dispatch: keyed_executor::Config,
+    dispatch: DispatchConfig,
     rejected: Rejected,
     notices: Vec<String>,
 }
@@ -114,7 +115,8 @@ impl Job {
             Some(path) => Rejected::listed(path, &taken(flags)).map_err(|problem| vec![problem])?,
             None => Rejected::counted(),
         };
-        Ok(Self { table, dispatch: config.dispatch, rejected, notices: config.notices })
+        let notices = config.notices.clone();
+        Ok(Self { table, dispatch: config.into(), rejected, notices })
     }
 
     fn run(self) -> Result<Report, NoReport> {

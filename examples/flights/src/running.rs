@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hdrhistogram::Histogram;
 use tokio::sync::{Notify, mpsc};
-use wow_dispatch::{CommandError, Reply, Running, Service};
+use wow_dispatch::{CommandError, DispatchConfig, Reply, Running, Service};
 use wow_eventsourcing::{Aggregate, MemoryEventStore, load_state};
 use wow_message::{AggregateId, Name, NamedAggregate};
 use wow_runtime::{SystemTimer, Timer};
@@ -55,11 +55,11 @@ pub(crate) enum NoReport {
 /// [`NoReport`], after the service was stopped.
 pub(crate) async fn run(
     table: Table,
-    dispatch: keyed_executor::Config,
+    dispatch: DispatchConfig,
     rejected: Rejected,
 ) -> Result<Report, NoReport> {
-    // What the executor has in hand; more would only wait in the bus, and its latency tell of that queue.
-    let max_unanswered = dispatch.max_in_flight;
+    // What the dispatcher has in hand; more would only wait in the bus, and its latency tell of that queue.
+    let max_unanswered = dispatch.executor.max_in_flight;
     let timer = SystemTimer::new();
     let violations = Violations::default();
     let carriers = Carriers::new(violations.clone(), timer.clone());

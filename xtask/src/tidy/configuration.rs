@@ -1,7 +1,7 @@
 //! docs/configuration.md says what the code does: every default and every accepted range.
 //!
-//! The code's side is the constants of the modules `defaults` and `limits` in the executor's config.rs, where a
-//! function stands for a value that only the machine knows. The document's side is its table
+//! The code's side is the constants of the modules `defaults` and `limits` in the config.rs of the executor and of the
+//! dispatchers, where a function stands for a value that only the machine knows. The document's side is its table
 //! `| key | default | range | environment | ... |`, whose variables are also those that wow-config names. Invariant: both
 //! sides have the same entries with the same values; a value that this check cannot read is a finding, not a pass.
 
@@ -13,25 +13,29 @@ use crate::finding::Finding;
 use crate::markdown::{self, Table};
 
 const DOCUMENT: &str = "docs/configuration.md";
-const CODE: &str = "crates/keyed-executor/src/config.rs";
+const CODE: [&str; 2] = ["crates/keyed-executor/src/config.rs", "crates/dispatch/src/config.rs"];
 /// Where wow-config names the variables that it reads.
 const VARIABLES: &str = "crates/config/src/key.rs";
 /// What all of them begin with.
 const VARIABLE_PREFIX: &str = "WOW_DISPATCH_";
-/// What the document writes where the code calls a function.
+/// What the document writes, or ends with, where the code calls a function.
 const COMPUTED: &str = "available processors";
 /// What the document writes for a setting without a range or a variable.
 const NONE: &str = "-";
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let files = (tree.file(CODE), tree.file(DOCUMENT), tree.file(VARIABLES));
-    let (Some(code), Some(document), Some(variables)) = files else {
-        let missing = [CODE, DOCUMENT, VARIABLES].into_iter().filter(|path| tree.file(path).is_none());
-        return missing.map(|path| Finding::file(path, "is missing")).collect();
+    let all = CODE.into_iter().chain([DOCUMENT, VARIABLES]);
+    let missing: Vec<_> = all.filter(|path| tree.file(path).is_none()).collect();
+    let (Some(document), Some(variables), []) = (tree.file(DOCUMENT), tree.file(VARIABLES), &missing[..])
+    else {
+        return missing.into_iter().map(|path| Finding::file(path, "is missing")).collect();
     };
     let mut findings = Vec::new();
-    let defaults = entries(&code.text, "defaults", &mut findings);
-    let limits = entries(&code.text, "limits", &mut findings);
+    let (mut defaults, mut limits) = (Entries::new(), Entries::new());
+    for code in CODE.into_iter().filter_map(|path| tree.file(path)) {
+        defaults.extend(entries(&code.path, &code.text, "defaults", &mut findings));
+        limits.extend(entries(&code.path, &code.text, "limits", &mut findings));
+    }
     let table = markdown::tables(&document.text).into_iter().find(|table| {
         ["key", "default", "range", "environment"].iter().all(|column| table.column(column).is_some())
     });
@@ -48,8 +52,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// A constant's line in the code and its value as the document would write it.
-type Entries = BTreeMap<String, (usize, String)>;
+/// A constant's place in the code and its value as the document would write it.
+type Entries = BTreeMap<String, (Place, String)>;
+
+/// A file of the code and a line in it.
+type Place = (String, usize);
 
 fn compare(table: &Table, mut defaults: Entries, mut limits: Entries) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -60,13 +67,15 @@ fn compare(table: &Table, mut defaults: Entries, mut limits: Entries) -> Vec<Fin
         };
         let key = cell("key");
         let constant = key.rsplit(['.', ':']).next().unwrap_or_default().replace('-', "_").to_uppercase();
-        let mut compare = |what: &str, said: &str, real: Option<(usize, String)>| match real {
-            Some((at, real)) if real != said => {
-                let text = format!("`{key}`: the {what} is `{real}` ({CODE}:{at}), not `{said}`");
+        let mut compare = |what: &str, said: &str, real: Option<(Place, String)>| match real {
+            // A machine's own value may be counted, as in "64 for each of the available processors".
+            Some((_, real)) if real == COMPUTED && said.ends_with(COMPUTED) => {}
+            Some(((path, at), real)) if real != said => {
+                let text = format!("`{key}`: the {what} is `{real}` ({path}:{at}), not `{said}`");
                 findings.push(Finding::at(DOCUMENT, *line, text));
             }
             None if said != NONE => {
-                let text = format!("`{key}`: no constant for the {what} `{said}` in {CODE}");
+                let text = format!("`{key}`: no constant for the {what} `{said}` in {}", CODE.join(" or "));
                 findings.push(Finding::at(DOCUMENT, *line, text));
             }
             _ => {}
@@ -84,9 +93,9 @@ fn compare(table: &Table, mut defaults: Entries, mut limits: Entries) -> Vec<Fin
         }
     }
     for (module, left) in [("defaults", defaults), ("limits", limits)] {
-        for (name, (line, value)) in left {
+        for (name, ((path, line), value)) in left {
             let text = format!("`{module}::{name}` = `{value}` has no row in {DOCUMENT}");
-            findings.push(Finding::at(CODE, line, text));
+            findings.push(Finding::at(&path, line, text));
         }
     }
     findings
@@ -118,21 +127,21 @@ fn plain(cell: &str) -> String {
 }
 
 /// The public constants and functions of one module of the code.
-fn entries(text: &str, module: &str, findings: &mut Vec<Finding>) -> Entries {
+fn entries(path: &str, text: &str, module: &str, findings: &mut Vec<Finding>) -> Entries {
     let rust = RustText::of(text);
     let opening = format!("pub mod {module} {{");
     let originals: Vec<&str> = text.lines().collect();
     let lines: Vec<(usize, &str)> = rust.lines().map(|(number, code, _)| (number, code)).collect();
     let mut entries = Entries::new();
     let Some(start) = lines.iter().position(|(_, code)| code.trim_end() == opening) else {
-        findings.push(Finding::file(CODE, format!("has no module `{module}`")));
+        findings.push(Finding::file(path, format!("has no module `{module}`")));
         return entries;
     };
     let inside: Vec<_> = lines[start + 1..].iter().take_while(|(_, code)| code.trim_end() != "}").collect();
     for (index, (number, code)) in inside.iter().enumerate() {
         let code = code.trim();
         if let Some(name) = code.strip_prefix("pub fn ").and_then(|rest| rest.split('(').next()) {
-            entries.insert(name.to_uppercase(), (*number, COMPUTED.to_owned()));
+            entries.insert(name.to_uppercase(), ((path.to_owned(), *number), COMPUTED.to_owned()));
         }
         let Some((name, _)) = code.strip_prefix("pub const ").and_then(|rest| rest.split_once(':')) else {
             continue;
@@ -147,10 +156,10 @@ fn entries(text: &str, module: &str, findings: &mut Vec<Finding>) -> Entries {
         let value =
             item.split_once(" = ").map(|(_, value)| value.trim().trim_end_matches(';')).unwrap_or_default();
         match shown(value) {
-            Some(shown) => drop(entries.insert(name.to_owned(), (*number, shown))),
+            Some(shown) => drop(entries.insert(name.to_owned(), ((path.to_owned(), *number), shown))),
             None => {
                 let text = format!("`{module}::{name}`: this check cannot read the value `{value}`");
-                findings.push(Finding::at(CODE, *number, text));
+                findings.push(Finding::at(path, *number, text));
             }
         }
     }
@@ -161,6 +170,10 @@ fn entries(text: &str, module: &str, findings: &mut Vec<Finding>) -> Entries {
 fn shown(expression: &str) -> Option<String> {
     if let Some(text) = expression.strip_prefix('"') {
         return Some(text.strip_suffix('"')?.to_owned());
+    }
+    if let Some(variants) = expression.strip_prefix('[') {
+        let variants = variants.strip_suffix(']')?.split(", ").map(variant);
+        return variants.collect::<Option<Vec<_>>>().map(|names| names.join(", "));
     }
     if expression == "Duration::ZERO" {
         return Some("0".to_owned());
@@ -174,11 +187,18 @@ fn shown(expression: &str) -> Option<String> {
     if let Some((first, last)) = expression.split_once("..=") {
         return Some(format!("{} to {}", number(first)?, number(last)?));
     }
-    number(expression).map(|number| number.to_string())
+    variant(expression).or_else(|| number(expression).map(|number| number.to_string()))
+}
+
+/// The name of an enum's variant as configuration files write it.
+fn variant(expression: &str) -> Option<String> {
+    let (path, name) = expression.rsplit_once("::")?;
+    let word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == ':');
+    (word(path) && word(name)).then(|| name.to_lowercase())
 }
 
 fn number(text: &str) -> Option<u64> {
-    let digits = text.trim().trim_end_matches("usize").trim_end_matches("u64");
+    let digits = text.trim().trim_end_matches("usize").trim_end_matches("u64").trim_end_matches("u32");
     digits.replace('_', "").parse().ok()
 }
 
@@ -190,17 +210,23 @@ mod tests {
         pub const SPIN: Duration = Duration::ZERO;\n    pub fn workers() -> usize {\n        1\n    }\n}\npub mod limits {\n    \
         pub const WORKERS: RangeInclusive<usize> = 1..=1024;\n    pub const MAX_IN_FLIGHT: RangeInclusive<usize> =\n        1..=1_048_576;\n    \
         pub const MAX_SPIN: Duration = Duration::from_millis(1);\n}\n";
+    const MORE: &str = "//! Config.\npub mod defaults {\n    pub const STRATEGY: Strategy = Strategy::Keyed;\n    \
+        pub fn groups() -> u32 {\n        1\n    }\n}\npub mod limits {\n    \
+        pub const STRATEGY: [Strategy; 2] = [Strategy::Keyed, Strategy::Grouped];\n    \
+        pub const GROUPS: RangeInclusive<u32> = 1..=9;\n}\n";
     const GOOD_TABLE: &str = "| key | default | range | environment |\n|---|---|---|---|\n\
         | `wow.dispatch.workers` | available processors | 1 to 1,024 | `WOW_DISPATCH_WORKERS` |\n\
         | `wow.dispatch.max-in-flight` | `256` | 1 to 1,048,576 | `WOW_DISPATCH_MAX_IN_FLIGHT` |\n\
+        | `wow.dispatch.strategy` | `keyed` | keyed, grouped | `WOW_DISPATCH_STRATEGY` |\n\
+        | `wow.dispatch.groups` | 64 × available processors | 1 to 9 | `WOW_DISPATCH_GROUPS` |\n\
         | `wow.dispatch.spin` | 0 | 0 to 1 ms | `WOW_DISPATCH_SPIN` |\n\
         | `Config::name` | `wow` | - | - |\n";
 
     fn found(code: &str, document: &str) -> Vec<String> {
-        let names =
-            ["WORKERS", "MAX_IN_FLIGHT", "SPIN"].map(|name| format!("\"{VARIABLE_PREFIX}{name}\",\n"));
+        let names = ["WORKERS", "MAX_IN_FLIGHT", "SPIN", "STRATEGY", "GROUPS"]
+            .map(|name| format!("\"{VARIABLE_PREFIX}{name}\",\n"));
         let variables = format!("const PREFIX: &str = \"{VARIABLE_PREFIX}\";\n{}", names.concat());
-        check(&Tree::of(&[(CODE, code), (DOCUMENT, document), (VARIABLES, &variables)]))
+        check(&Tree::of(&[(CODE[0], code), (CODE[1], MORE), (DOCUMENT, document), (VARIABLES, &variables)]))
             .iter()
             .map(Finding::to_string)
             .collect()
@@ -228,6 +254,17 @@ mod tests {
     }
 
     #[test]
+    fn names_and_lists_of_names_are_compared() {
+        let found = |from: &str, to: &str| self::found(GOOD_CODE, &GOOD_TABLE.replace(from, to));
+        let wrong = found("`keyed`", "`grouped`");
+        assert!(wrong[0].contains("the default is `keyed` (crates/dispatch/src/config.rs:3)"), "{wrong:?}");
+        let wrong = found("keyed, grouped", "keyed");
+        assert!(wrong[0].contains("the range is `keyed, grouped`"), "{wrong:?}");
+        let wrong = found("64 × available processors", "128");
+        assert!(wrong[0].contains("the default is `available processors`"), "{wrong:?}");
+    }
+
+    #[test]
     fn entries_of_one_side_only_are_findings() {
         let code = GOOD_CODE.replace("pub const SPIN", "pub const LINGER: usize = 1;\n    pub const SPIN");
         assert!(found(&code, GOOD_TABLE)[0].contains("`defaults::LINGER` = `1` has no row"));
@@ -245,7 +282,12 @@ mod tests {
 
     #[test]
     fn a_variable_that_config_does_not_read_is_a_finding() {
-        let tree = [(CODE, GOOD_CODE), (DOCUMENT, GOOD_TABLE), (VARIABLES, "\"WOW_DISPATCH_SPUN\"")];
+        let tree = [
+            (CODE[0], GOOD_CODE),
+            (CODE[1], MORE),
+            (DOCUMENT, GOOD_TABLE),
+            (VARIABLES, "\"WOW_DISPATCH_SPUN\""),
+        ];
         let found: Vec<_> = check(&Tree::of(&tree)).iter().map(Finding::to_string).collect();
         assert!(
             found.contains(&format!("{DOCUMENT}: `WOW_DISPATCH_SPIN` is not in {VARIABLES}")),
@@ -263,6 +305,6 @@ mod tests {
         assert!(found.iter().any(|text| text.contains("cannot read the value `compute()`")), "{found:?}");
         assert!(self::found("", GOOD_TABLE).iter().any(|text| text.ends_with("has no module `limits`")));
         assert!(self::found(GOOD_CODE, "").iter().any(|text| text.contains("has no table with the columns")));
-        assert_eq!(check(&Tree::default()).len(), 3);
+        assert_eq!(check(&Tree::default()).len(), 4);
     }
 }

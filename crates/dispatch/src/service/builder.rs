@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use keyed_executor::{Config, KeyedExecutor};
+use keyed_executor::KeyedExecutor;
 use wow_eventsourcing::{Aggregate, EventStore};
 use wow_message::{Name, NamedAggregate};
 use wow_runtime::{Runtime, Stage, defaults};
@@ -15,7 +15,9 @@ use wow_runtime::{Runtime, Stage, defaults};
 use crate::command::{
     AggregateFunctions, AggregateFunctionsBuilder, CommandErrorHandler, CommandKind, InstanceCache,
 };
+use crate::config::{DispatchConfig, limits};
 use crate::dispatcher::Dispatcher;
+use crate::execution::Execution;
 use crate::projection::{EventErrorHandler, Projection, ProjectionKind, UnrecordedFailure};
 use crate::service::problem::{ServiceBuildError, ServiceProblem};
 use crate::service::{Buses, Service, Shared};
@@ -28,7 +30,7 @@ pub struct ServiceBuilder {
     projections: Vec<Projection>,
     store: Option<Arc<dyn EventStore>>,
     buses: Buses,
-    config: Config,
+    config: DispatchConfig,
     #[cfg(feature = "tokio")]
     tokio: Option<tokio::runtime::Handle>,
     shutdown_timeout: Duration,
@@ -54,7 +56,7 @@ impl ServiceBuilder {
             projections: Vec::new(),
             store: None,
             buses: Buses::default(),
-            config: Config::default(),
+            config: DispatchConfig::default(),
             #[cfg(feature = "tokio")]
             tokio: None,
             shutdown_timeout: defaults::SHUTDOWN_TIMEOUT,
@@ -110,8 +112,9 @@ impl ServiceBuilder {
         self
     }
 
-    /// Workers, window, throughput and spin of the executor; by default [`Config::default`].
-    pub fn config(mut self, config: impl Into<Config>) -> Self {
+    /// How messages run: the strategy and its values; by default [`DispatchConfig::default`]. An executor's configuration
+    /// alone stands for the default strategy.
+    pub fn config(mut self, config: impl Into<DispatchConfig>) -> Self {
         self.config = config.into();
         self
     }
@@ -165,8 +168,12 @@ impl ServiceBuilder {
     /// [`ServiceBuildError`] with every problem at once.
     pub fn build(self) -> Result<Service, ServiceBuildError> {
         let mut problems = self.problems();
-        if let Err(wrong) = self.config.validate() {
+        if let Err(wrong) = self.config.executor.validate() {
             problems.push(ServiceProblem::Config(wrong));
+        }
+        let groups = self.config.groups.count().get();
+        if !limits::GROUPS.contains(&groups) {
+            problems.push(ServiceProblem::Groups(groups));
         }
         if !problems.is_empty() {
             return Err(ServiceBuildError { problems });
@@ -231,7 +238,15 @@ impl ServiceBuilder {
             views = views.projection(projection);
         }
 
-        let executor = KeyedExecutor::builder().config(config);
+        let execution = |name: &Name| {
+            Execution::of(
+                &config,
+                name,
+                #[cfg(feature = "tokio")]
+                self.tokio.as_ref(),
+            )
+        };
+        let executor = KeyedExecutor::builder().config(config.executor.clone());
         #[cfg(feature = "tokio")]
         let executor = match &self.tokio {
             Some(handle) => executor.tokio(handle.clone()),
@@ -239,13 +254,18 @@ impl ServiceBuilder {
         };
         let executor = executor.build().map_err(ServiceProblem::Config)?;
         let group = |kind: &str| Name::from(format!("{context}.{kind}"));
-        let dispatcher = Dispatcher::new(group("CommandDispatcher"), commands, Arc::clone(&buses.commands));
+        let name = group("CommandDispatcher");
+        let execution_of_commands = execution(&name);
+        let dispatcher = Dispatcher::new(name, commands, Arc::clone(&buses.commands));
+        let dispatcher = dispatcher.execution(execution_of_commands);
         let mut runtime = Runtime::builder(executor)
             .shutdown_timeout(self.shutdown_timeout)
             .quiet_period(self.quiet_period)
             .component(Stage::COMMANDS, Arc::new(dispatcher));
         if has_projections {
-            let dispatcher = Dispatcher::new(group("ProjectionDispatcher"), views, buses.events);
+            let name = group("ProjectionDispatcher");
+            let execution = execution(&name);
+            let dispatcher = Dispatcher::new(name, views, buses.events).execution(execution);
             runtime = runtime.component(Stage::PROJECTIONS, Arc::new(dispatcher));
         }
         #[cfg(feature = "tokio")]

@@ -6,6 +6,8 @@ use keyed_executor::ConfigError;
 use wow_message::{Name, NamedAggregate};
 use wow_runtime::BuildError;
 
+use crate::config::limits;
+
 /// A service could not be built: every problem at once.
 #[derive(Debug)]
 pub struct ServiceBuildError {
@@ -68,6 +70,9 @@ pub enum ServiceProblem {
     /// The executor's configuration is wrong.
     #[error(transparent)]
     Config(ConfigError),
+    /// The number of groups is out of range.
+    #[error("groups is {0}, accepted is {min} to {max}", min = limits::GROUPS.start(), max = limits::GROUPS.end())]
+    Groups(u32),
     /// The runtime's times are wrong.
     #[error(transparent)]
     Runtime(BuildError),

@@ -13,7 +13,7 @@ use crate::bank::{
     Account, BROKEN, Change, Explode, Moved, NotedEvents, OnAppend, Open, Recover, ToldStore, account_id,
     moving,
 };
-use crate::support::{ReceiverScript, ScriptedBus, Steps, noted, runtime_of};
+use crate::support::{ReceiverScript, ScriptedBus, Steps, execution, noted, runtime_of};
 
 /// A command dispatcher whose commands come from the test, and which takes notes of what happens to them.
 pub(crate) struct Desk {
@@ -49,7 +49,8 @@ impl Desk {
                 })
             });
         let bus = ScriptedBus::of([script]);
-        let dispatcher = Arc::new(Dispatcher::new("bank.CommandDispatcher", kind, bus));
+        let dispatcher = Dispatcher::new("bank.CommandDispatcher", kind, bus).execution(execution());
+        let dispatcher = Arc::new(dispatcher);
         let runtime = runtime_of([dispatcher.clone() as Arc<dyn Component>]);
         finish(runtime.start()).expect("starts");
         Self { store, events, steps, failures, dispatcher, feed, runtime }

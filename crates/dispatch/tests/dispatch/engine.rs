@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use wow_dispatch::Handled;
+use keyed_executor::{Config, KeyedExecutor};
+use wow_dispatch::{Handled, Strategy};
 use wow_message::{AggregateId, Command};
-use wow_runtime::{Component, Ending};
+use wow_runtime::{Component, Ending, Runtime, Stage};
 use wow_testkit::{Counter, Latch, Level, eventually, finish};
 use wow_transport::{Capacity, Exchange, HandOff, LocalBus, MemoryBus, MessageBus};
 
@@ -27,7 +29,7 @@ fn messages_of_one_id_run_in_order_and_alone_whatever_their_tenant() {
                 running.rise();
                 let n = number(exchange.message());
                 if n % 3 == 0 {
-                    wow_testkit::after(std::time::Duration::from_micros(50)).await;
+                    wow_testkit::after(Duration::from_micros(50)).await;
                 }
                 seen.lock().expect("not poisoned").push(n);
                 running.fall();
@@ -86,7 +88,7 @@ fn the_same_id_of_another_type_or_context_does_not_wait() {
 }
 
 #[test]
-fn thirty_aggregate_types_share_two_workers_and_keep_their_orders() {
+fn thirty_aggregate_types_keep_their_orders_on_the_threads_of_the_strategy() {
     const EACH: u32 = 20;
     let bus = Arc::new(MemoryBus::<Command>::new(Capacity::Unbounded));
     let types: Vec<_> =
@@ -124,7 +126,11 @@ fn thirty_aggregate_types_share_two_workers_and_keep_their_orders() {
     for (id, numbers) in seen.iter() {
         assert_eq!(*numbers, (0..EACH).collect::<Vec<_>>(), "{id} keeps its order");
     }
-    assert!(on_threads.lock().expect("not poisoned").len() <= 2, "two workers serve all types");
+    let n_threads = on_threads.lock().expect("not poisoned").len();
+    match crate::STRATEGY {
+        Strategy::Keyed => assert!(n_threads <= 2, "two workers serve all types"),
+        Strategy::Grouped => assert!((30..=60).contains(&n_threads), "two threads a type: {n_threads}"),
+    }
 }
 
 #[test]
@@ -266,4 +272,48 @@ fn a_local_delivery_is_admitted_by_a_running_dispatcher_and_by_no_other() {
     let HandOff::Refused(back) = bus.hand_off(numbered(id("1"), 4)) else { panic!("accepted") };
     assert_eq!(number(&back), 4);
     assert!(!back.header().is_read_only());
+}
+
+#[test]
+fn no_more_messages_than_the_window_are_admitted_and_unfinished() {
+    const WINDOW: u64 = 4;
+    let (script, feed) = ReceiverScript::<Command>::fed();
+    let (unfinished, handled, latch) = (Arc::new(Level::new()), Counter::new(), Latch::new());
+    let dispatcher = Doing::new([named("test", "thing")], {
+        let (unfinished, handled, latch) = (unfinished.clone(), handled.clone(), latch.clone());
+        move |_| {
+            let (unfinished, handled, latch) = (unfinished.clone(), handled.clone(), latch.clone());
+            async move {
+                latch.released().await;
+                unfinished.fall();
+                handled.add(1);
+                Handled::Succeeded
+            }
+        }
+    })
+    // The key is computed when the message is admitted.
+    .keyed_by({
+        let unfinished = unfinished.clone();
+        move |command| {
+            unfinished.rise();
+            Ok(command.aggregate_id().key().clone())
+        }
+    })
+    .on(ScriptedBus::of([script]));
+    let config = Config { workers: 2, max_in_flight: 4, ..Config::default() };
+    let runtime = Runtime::builder(KeyedExecutor::new(config).expect("a valid configuration"))
+        .quiet_period(Duration::ZERO)
+        .component(Stage::COMMANDS, dispatcher.clone() as Arc<dyn Component>)
+        .build()
+        .expect("a valid runtime");
+    finish(runtime.start()).expect("starts");
+    for n in 0..200 {
+        let id = AggregateId::new(named("test", "thing"), format!("id-{}", n % 16));
+        feed.push(Ok(Exchange::new(numbered(id, n))));
+    }
+    eventually("the window is full", || dispatcher.work().expect("a ledger").in_flight == WINDOW);
+    latch.release();
+    handled.wait_for(200);
+    assert!(finish(runtime.stop()).is_clean());
+    assert_eq!(unfinished.peak() as u64, WINDOW);
 }

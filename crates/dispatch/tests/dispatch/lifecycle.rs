@@ -446,3 +446,31 @@ fn a_dispatcher_is_prepared_once() {
     assert!(refused.to_string().contains("prepared once"), "{refused}");
     finish(first.stop());
 }
+
+#[test]
+fn a_handler_that_would_block_on_the_stop_of_its_own_runtime_is_refused() {
+    let (script, feed) = ReceiverScript::<Command>::fed();
+    let runtime = Arc::new(std::sync::OnceLock::<wow_runtime::Runtime>::new());
+    let refused = Steps::default();
+    let dispatcher = Doing::new([named("test", "thing")], {
+        let (runtime, refused) = (runtime.clone(), refused.clone());
+        move |_| {
+            let (runtime, refused) = (runtime.clone(), refused.clone());
+            async move {
+                match runtime.get().expect("there is a runtime").stop_blocking() {
+                    Err(error) => refused.note(error.to_string()),
+                    Ok(report) => refused.note(format!("stopped: {report}")),
+                }
+                Handled::Succeeded
+            }
+        }
+    })
+    .on(ScriptedBus::of([script]));
+    let runtime = runtime.get_or_init(|| runtime_of([dispatcher as Arc<dyn Component>]));
+    finish(runtime.start()).expect("starts");
+    feed.push(Ok(Exchange::new(numbered(id("1"), 1))));
+    eventually("the handler was answered", || refused.taken().len() == 1);
+    assert_eq!(refused.taken(), ["a thread that runs handlers may not block on a stop"]);
+    assert!(runtime.is_running(), "the stop is not begun");
+    assert!(finish(runtime.stop()).is_clean());
+}

@@ -1,4 +1,6 @@
-//! The dispatch engine, its kinds and the service, through the public API.
+//! The dispatch engine, its kinds and the service, through the public API, on the keyed executor.
+//!
+//! `tests/grouped.rs` has the same files run on hash groups.
 
 mod bank;
 mod commands;
@@ -8,3 +10,6 @@ mod lifecycle;
 mod projections;
 mod service;
 mod support;
+
+/// What every dispatcher of these tests runs on.
+const STRATEGY: wow_dispatch::Strategy = wow_dispatch::Strategy::Keyed;

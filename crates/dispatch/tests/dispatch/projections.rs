@@ -9,7 +9,7 @@ use wow_testkit::{Feed, Latch, Level, eventually, finish};
 use wow_transport::{Exchange, ReceiveError};
 
 use crate::bank::{Account, Moved, account_id};
-use crate::support::{ReceiverScript, ScriptedBus, Steps, noted, runtime_of};
+use crate::support::{ReceiverScript, ScriptedBus, Steps, execution, noted, runtime_of};
 
 /// A projection dispatcher that is fed by the test.
 struct Desk {
@@ -26,8 +26,8 @@ impl Desk {
             let steps = steps.clone();
             Arc::new(move |function, _, failure| steps.note(format!("{function} failed: {failure}")))
         });
-        let dispatcher =
-            Arc::new(Dispatcher::new("bank.ProjectionDispatcher", kind, ScriptedBus::of([script])));
+        let dispatcher = Dispatcher::new("bank.ProjectionDispatcher", kind, ScriptedBus::of([script]));
+        let dispatcher = Arc::new(dispatcher.execution(execution()));
         let runtime = runtime_of([dispatcher.clone() as Arc<dyn Component>]);
         finish(runtime.start()).expect("starts");
         Self { steps: steps.clone(), dispatcher, feed, runtime }

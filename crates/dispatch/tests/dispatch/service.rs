@@ -1,13 +1,15 @@
 //! The service: typed replies, refusals and stages, what a build refuses, and how it ends.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use keyed_executor::Config;
+use wow_aggregate_scheduler::Groups;
 use wow_dispatch::{
-    Buses, CommandError, CommandFailure, Event, NotSentReason, Processed, Running, Sent, Service,
-    ServiceProblem,
+    Buses, CommandError, CommandFailure, DispatchConfig, Event, NotSentReason, Processed, Running, Sent,
+    Service, ServiceProblem,
 };
 use wow_eventsourcing::MemoryEventStore;
 use wow_message::{Version, codes};
@@ -16,6 +18,7 @@ use wow_testkit::{Latch, eventually};
 use wow_transport::{Capacity, NoOpBus, Subscription};
 
 use crate::bank::{Account, Change, Explode, Move, Open, Overdrawn, Recover, moving};
+use crate::support::config;
 
 /// Awaits anything that can be awaited.
 fn finish<F: IntoFuture>(future: F) -> F::Output {
@@ -26,7 +29,7 @@ fn builder() -> wow_dispatch::ServiceBuilder {
     Service::builder("bank")
         .aggregate::<Account>(|a| a.command::<Open>().command::<Move>())
         .store(MemoryEventStore::new())
-        .config(Config { workers: 2, ..Config::default() })
+        .config(config())
         .quiet_period(Duration::ZERO)
 }
 
@@ -155,7 +158,7 @@ fn a_command_to_a_stopped_service_comes_back() {
 
 #[test]
 fn a_command_to_an_aggregate_of_another_service_comes_back() {
-    let running = start(Service::builder("empty").quiet_period(Duration::ZERO));
+    let running = start(Service::builder("empty").config(config()).quiet_period(Duration::ZERO));
     let not_sent = finish(running.send(moving("1", 5))).expect_err("no such aggregate here");
     assert!(matches!(not_sent.reason(), NotSentReason::UnknownAggregate));
     finish(running.stop());
@@ -267,6 +270,7 @@ fn a_panicking_aggregate_answers_its_sender() {
         Service::builder("bank")
             .aggregate::<Account>(|a| a.command::<Explode>())
             .store(MemoryEventStore::new())
+            .config(config())
             .quiet_period(Duration::ZERO),
     );
     match finish(running.send(Explode { account: "1" }).wait_for(Processed)) {
@@ -292,13 +296,18 @@ fn dropping_a_running_service_ends_it_and_its_replies() {
 
 #[test]
 fn a_build_names_every_problem_at_once() {
+    let workers_and_groups = DispatchConfig {
+        executor: Config { workers: 0, ..Config::default() },
+        groups: Groups::new(NonZeroU32::MAX),
+        ..config()
+    };
     let failed = Service::builder(" ")
         .aggregate::<Account>(|a| a.command::<Open>().command::<Open>())
         .aggregate::<Account>(|a| a)
         .projection("p", |p| p.each(|_: &Event<Account>| {}))
         .projection("p", |p| p)
         .projection("", |p| p.each(|_: &Event<Account>| {}))
-        .config(Config { workers: 0, ..Config::default() })
+        .config(workers_and_groups)
         .build()
         .expect_err("much is wrong");
     let kinds: Vec<_> = failed
@@ -314,6 +323,7 @@ fn a_build_names_every_problem_at_once() {
             ServiceProblem::BlankProjection => "blank projection",
             ServiceProblem::NoStore => "no store",
             ServiceProblem::Config(_) => "config",
+            ServiceProblem::Groups(_) => "groups",
             _ => "other",
         })
         .collect();
@@ -329,12 +339,14 @@ fn a_build_names_every_problem_at_once() {
             "blank projection",
             "no store",
             "config",
+            "groups",
         ]
     );
     assert!(
         failed.to_string().contains("command 'open' of aggregate  .account is registered twice"),
         "{failed}"
     );
+    assert!(failed.to_string().ends_with("groups is 4294967295, accepted is 1 to 1048576"), "{failed}");
 }
 
 #[test]

@@ -2,12 +2,14 @@
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use keyed_executor::{Config, KeyedExecutor};
-use wow_dispatch::{DispatchKind, Dispatcher, Handled};
+use wow_aggregate_scheduler::{DefaultSchedulerSupplier, Groups};
+use wow_dispatch::{DispatchConfig, DispatchKind, Dispatcher, Execution, Handled, Strategy};
 use wow_message::{AggregateId, AggregateKey, Answer, Command, Message, NamedAggregate};
 use wow_runtime::{Component, ComponentError, Runtime, Stage};
 use wow_testkit::{Feed, Source};
@@ -32,6 +34,29 @@ impl Steps {
     pub(crate) fn count(&self, step: &str) -> usize {
         self.taken().iter().filter(|taken| *taken == step).count()
     }
+}
+
+/// What a dispatcher of this test program runs on: the executor, or pools of its own of two threads each.
+pub(crate) fn execution() -> Execution {
+    match crate::STRATEGY {
+        Strategy::Keyed => Execution::Keyed,
+        Strategy::Grouped => {
+            let two = NonZeroU16::MIN.saturating_add(1);
+            let supplier = Arc::new(DefaultSchedulerSupplier::new("test", two));
+            Execution::Grouped { supplier, groups: groups() }
+        }
+    }
+}
+
+/// A number of groups that does not depend on the machine.
+pub(crate) fn groups() -> Groups {
+    Groups::new(NonZeroU32::MIN.saturating_add(127))
+}
+
+/// The same for a service.
+pub(crate) fn config() -> DispatchConfig {
+    let executor = Config { workers: 2, ..Config::default() };
+    DispatchConfig { executor, strategy: crate::STRATEGY, groups: groups() }
 }
 
 /// An executor of two workers.
@@ -93,7 +118,7 @@ impl Doing {
     }
 
     pub(crate) fn on(self, bus: Arc<dyn MessageBus<Command>>) -> Arc<Dispatcher<Self>> {
-        Arc::new(Dispatcher::new("test.Doing", self, bus))
+        Arc::new(Dispatcher::new("test.Doing", self, bus).execution(execution()))
     }
 }
 

@@ -70,6 +70,9 @@ fn january_is_counted_as_a_plain_count_does() {
     let expected = count(&gunzip(&bytes));
     assert_eq!(expected.json["rows"], 27_004);
     assert_eq!(json_of(&run(&["--json"])), expected.json, "built in");
+    let grouped = temp_file("grouped.toml", "[wow.dispatch]\nstrategy = 'grouped'\n");
+    let on_groups = run(&["--json", "--config", path(&grouped)]);
+    assert_eq!(json_of(&on_groups), expected.json, "on hash groups");
     assert_eq!(json_of(&run(&["--json", "--input", path(&january())])), expected.json, "from the file");
     assert_eq!(json_of(&run_with_stdin(&["--json", "--input", "-"], bytes)), expected.json, "from a pipe");
 }
@@ -81,14 +84,17 @@ fn crafted_tables_are_counted_as_a_plain_count_does_with_any_configuration() {
         let expected = count(&table);
         assert!(expected.rejected_lines.len() > 500, "seed {seed}");
         let input = temp_file(&format!("crafted-{seed}.csv"), &table);
-        for (workers, window, throughput) in [(1, 1, 1), (2, 256, 16), (8, 7, 3)] {
-            let config = temp_file(
-                &format!("crafted-{seed}-{workers}.toml"),
-                format!(
-                    "[wow.dispatch]\nworkers = {workers}\nmax-in-flight = {window}\nthroughput = {throughput}\n"
-                ),
-            );
-            let list = temp(&format!("crafted-{seed}-{workers}-rejected.csv"));
+        let configurations = [
+            "workers = 1\nmax-in-flight = 1\nthroughput = 1\n",
+            "workers = 2\nmax-in-flight = 256\nthroughput = 16\n",
+            "workers = 8\nmax-in-flight = 7\nthroughput = 3\n",
+            "strategy = 'grouped'\nworkers = 1\nmax-in-flight = 1\ngroups = 1\n",
+            "strategy = 'grouped'\nworkers = 2\n",
+            "strategy = 'grouped'\nworkers = 8\nmax-in-flight = 7\ngroups = 5\n",
+        ];
+        for (n, values) in configurations.into_iter().enumerate() {
+            let config = temp_file(&format!("crafted-{seed}-{n}.toml"), format!("[wow.dispatch]\n{values}"));
+            let list = temp(&format!("crafted-{seed}-{n}-rejected.csv"));
             let output = run(&[
                 "--json",
                 "--input",
@@ -98,13 +104,13 @@ fn crafted_tables_are_counted_as_a_plain_count_does_with_any_configuration() {
                 "--rejected",
                 path(&list),
             ]);
-            assert_eq!(json_of(&output), expected.json, "seed {seed}, {workers} workers");
+            assert_eq!(json_of(&output), expected.json, "seed {seed}, {values}");
             let list = std::fs::read_to_string(&list).expect("the list");
             let lines: Vec<u64> = list
                 .lines()
                 .map(|line| line.split_once(',').expect("line, reason").0.parse().unwrap())
                 .collect();
-            assert_eq!(lines, expected.rejected_lines, "seed {seed}, {workers} workers");
+            assert_eq!(lines, expected.rejected_lines, "seed {seed}, {values}");
         }
     }
 }
