@@ -10,6 +10,8 @@ use crate::workspace::Workspace;
 const PACKAGE: &str = "wow-benches";
 /// What stands in the place of a bench's name for the harness.
 pub(crate) const PEERS: &str = "peers";
+/// The same for the count of instructions.
+pub(crate) const INSTRUCTIONS: &str = "instructions";
 const PEERS_MANIFEST: &str = "benches/peers/Cargo.toml";
 
 /// The command that runs the benches.

@@ -31,6 +31,10 @@ pub(crate) enum Task {
     Bench {
         name: Option<String>,
     },
+    /// Compared with the document, or recorded.
+    BenchInstructions {
+        out: Option<String>,
+    },
     /// The harness beside the workspace reads its arguments itself.
     BenchPeers {
         arguments: Vec<String>,
@@ -97,6 +101,7 @@ pub(crate) fn usage() -> String {
                                      the whole executor under shuttle, N seeds a run; {SHUTTLE_ITERATIONS} if not given
   stress [--seconds N] [--seed S]    random keys and handlers, every id checked; N is {STRESS_SECONDS} if not given
   bench [NAME]                       the criterion benches, or one of them
+  bench instructions [--out FILE]    instructions of the hot paths against docs/performance/instructions.md
   bench peers [ARGUMENT]...          the executor beside its peers; `bench peers --help` shows the arguments",
         steps.join(" ")
     )
@@ -152,6 +157,11 @@ where
             let mut arguments = arguments.peekable();
             if arguments.next_if(|name| name == bench::PEERS).is_some() {
                 return Ok(Task::BenchPeers { arguments: arguments.collect() });
+            }
+            if arguments.next_if(|name| name == bench::INSTRUCTIONS).is_some() {
+                let flags = Flags::read("bench instructions", arguments, &["--out"], &[])?;
+                flags.no_arguments()?;
+                return Ok(Task::BenchInstructions { out: flags.text("--out")? });
             }
             let mut flags = Flags::read("bench", arguments, &[], &[])?;
             let name = if flags.arguments.is_empty() { None } else { Some(flags.arguments.remove(0)) };
@@ -228,17 +238,23 @@ impl Flags {
         }
     }
 
-    fn number(&self, flag: &str, range: std::ops::RangeInclusive<u64>) -> Result<Option<u64>, FlagError> {
+    /// The value of a flag that is given at most once.
+    fn text(&self, flag: &str) -> Result<Option<String>, FlagError> {
         let mut given = self.values.iter().filter(|(name, _)| name == flag);
-        let Some((_, value)) = given.next() else { return Ok(None) };
-        if given.next().is_some() {
-            return Err(FlagError::Repeated { flag: flag.to_owned() });
+        let value = given.next().map(|(_, value)| value.clone());
+        match given.next() {
+            None => Ok(value),
+            Some(_) => Err(FlagError::Repeated { flag: flag.to_owned() }),
         }
+    }
+
+    fn number(&self, flag: &str, range: std::ops::RangeInclusive<u64>) -> Result<Option<u64>, FlagError> {
+        let Some(value) = self.text(flag)? else { return Ok(None) };
         match value.parse::<u64>() {
             Ok(number) if range.contains(&number) => Ok(Some(number)),
             _ => Err(FlagError::BadValue {
                 flag: flag.to_owned(),
-                value: value.clone(),
+                value,
                 accepted: format!("a whole number from {} to {}", range.start(), range.end()),
             }),
         }
@@ -290,6 +306,15 @@ mod tests {
     fn what_follows_peers_is_left_to_the_harness() {
         let arguments = ["--workloads", "A,B"].map(str::to_owned).to_vec();
         assert_eq!(line("bench peers --workloads A,B"), Ok(Task::BenchPeers { arguments }));
+    }
+
+    #[test]
+    fn instructions_are_compared_or_recorded() {
+        assert_eq!(line("bench instructions"), Ok(Task::BenchInstructions { out: None }));
+        let out = Some("a.md".to_owned());
+        assert_eq!(line("bench instructions --out a.md"), Ok(Task::BenchInstructions { out }));
+        let error = line("bench instructions --out a --out b").unwrap_err().to_string();
+        assert_eq!(error, "flag `--out` is given twice");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The task runner: every check, long run and measurement of this repository, one subcommand each.
 //!
 //! It owns the command lines (which flags, which environment, which order) so that a person, the hook and
-//! the hosted checks all run the same thing. Invariant: no subcommand writes to the work tree. It depends on
+//! the hosted checks all run the same thing. Invariant: no subcommand writes to the work tree, unless its `--out` says where. It depends on
 //! no crate of this workspace, so that it still builds when one of them does not.
 
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ mod msrv;
 mod tidy;
 
 mod bench;
+mod instructions;
 mod loom;
 mod shuttle;
 mod stress;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
                 ExitCode::from(USAGE)
             }
         },
+        Task::BenchInstructions { out } => verdict(instructions::run(&workspace, out.as_deref())),
         Task::BenchPeers { arguments } => {
             verdict(bench::peers(&workspace, &arguments).into_iter().all(|command| command.run().success))
         }

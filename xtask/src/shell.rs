@@ -56,6 +56,11 @@ impl Shell {
         Self::new("git", root, arguments)
     }
 
+    /// Another program with arguments separated by spaces, in the root of the workspace.
+    pub(crate) fn program(program: &str, root: &Path, arguments: &str) -> Self {
+        Self::new(program, root, arguments)
+    }
+
     fn new(program: &str, root: &Path, arguments: &str) -> Self {
         Self {
             program: program.to_owned(),

@@ -42,7 +42,11 @@ pub(crate) fn wait_for<'a, T>(
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod real {
     pub(crate) use crossbeam_queue::SegQueue;
+    /// Where instructions are counted, every run must do the same.
+    #[cfg(keyed_counted)]
+    pub(crate) use foldhash::fast::FixedState as HashSeed;
     /// A seed of its own for each dispatch: keys cannot be crafted to collide.
+    #[cfg(not(keyed_counted))]
     pub(crate) use foldhash::fast::RandomState as HashSeed;
     pub(crate) use std::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -80,6 +84,14 @@ mod real {
         pub(crate) fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
             access(self.0.get())
         }
+    }
+
+    /// Every look at the clock is as much later as a look takes, however slow the counter runs.
+    #[cfg(keyed_counted)]
+    #[inline]
+    pub(crate) fn look_at_clock() -> u64 {
+        static CLOCK: AtomicU64 = AtomicU64::new(1);
+        CLOCK.fetch_add(32, Ordering::Relaxed)
     }
 
     /// Declares a thread-local with a constant initial value.

@@ -4,7 +4,7 @@
 //! can stand for "not set".
 
 /// Nanoseconds on a monotonic clock, at least 1.
-#[cfg(not(any(keyed_loom, keyed_shuttle)))]
+#[cfg(not(any(keyed_counted, keyed_loom, keyed_shuttle)))]
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
 pub(crate) fn nanos() -> u64 {
     use crate::sync::OnceLock;
@@ -21,7 +21,7 @@ pub(crate) fn nanos() -> u64 {
 }
 
 /// Time passes by being looked at: see `sync.rs`.
-#[cfg(keyed_shuttle)]
+#[cfg(any(keyed_counted, keyed_shuttle))]
 pub(crate) fn nanos() -> u64 {
     crate::sync::look_at_clock()
 }
