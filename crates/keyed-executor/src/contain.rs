@@ -28,6 +28,9 @@ fn text(payload: Box<dyn Any + Send>) -> String {
     } else {
         "a panic without a text".to_owned()
     };
+    // In a model a race that loom found inside user code has to end the model.
+    #[cfg(keyed_loom)]
+    assert!(!text.contains("Causality violation"), "{text}");
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         // A payload whose drop panics with a payload whose drop panics is not worth a third attempt.
         std::mem::forget(second);

@@ -26,15 +26,25 @@ where
     F::Output: Outcome,
 {
     /// Whether something waits on this lane that another thread could go on with.
+    ///
+    /// The inbox is taken for the occupant: only in their mailboxes can messages be told that wait behind the stuck one.
     pub(crate) unsafe fn lane_waits(&self, cx: &Cx<'_>) -> bool {
-        let worker = cx.worker.index();
         // SAFETY: rule 1 of seat/README.md: this function's contract.
-        let (ready, unshown, taken, seen) = unsafe {
-            self.plain(worker, |plain| {
-                (plain.ready > 0, plain.written > plain.shown, plain.taken, plain.seen_phase)
+        let (ready, unshown, seen) = unsafe {
+            self.take_inbox(cx);
+            self.plain(cx.worker.index(), |plain| {
+                (plain.ready > 0, plain.written > plain.shown, plain.seen_phase)
             })
         };
-        ready || unshown || self.lanes[worker].inbox.published() != taken || self.phase() != seen
+        ready || unshown || self.phase() != seen
+    }
+
+    /// Whether a thread that lost this seat is inside a handler of this lane, and so of what the seat keeps alive.
+    pub(crate) unsafe fn lane_has_detached(&self, cx: &Cx<'_>) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe {
+            self.plain(cx.worker.index(), |plain| plain.residents.iter().any(|resident| resident.detached))
+        }
     }
 
     /// Detaches the message whose turn it was when the seat was taken.

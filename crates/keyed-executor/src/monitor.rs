@@ -103,7 +103,7 @@ impl Shared {
     }
 
     /// Takes a seat for a spare, if it is still the same piece of user code and something waits.
-    fn try_rescue(self: &Arc<Self>, worker: &Arc<Worker>, word: u64) -> bool {
+    pub(crate) fn try_rescue(self: &Arc<Self>, worker: &Arc<Worker>, word: u64) -> bool {
         let Some((token, borrowed)) = worker.try_borrow() else { return false };
         let worth_it = borrowed.is(word) && borrowed.may_be_taken() && {
             // SAFETY: rule 1 of seat/README.md: the seat was borrowed, and is given back or taken after the last use.

@@ -12,7 +12,7 @@ use crate::sync::{Arc, Condvar, Mutex, lock, wait_for};
 use crate::worker::Worker;
 
 /// A spare that was not needed for this long ends.
-const UNUSED: Duration = Duration::from_secs(10);
+const UNUSED: Duration = Duration::from_secs(3);
 
 /// A thread without a seat, waiting for one.
 pub(crate) struct Spare {

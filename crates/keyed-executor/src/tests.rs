@@ -12,6 +12,8 @@ mod loom_credit_vs_waiter;
 #[cfg(keyed_loom)]
 mod loom_force_vs_running;
 #[cfg(keyed_loom)]
+mod loom_handover;
+#[cfg(keyed_loom)]
 mod loom_lend_vs_borrow;
 #[cfg(keyed_loom)]
 mod loom_one_key_two_workers;
@@ -27,6 +29,8 @@ mod loom_source_end;
 mod loom_submit_vs_sleep;
 #[cfg(keyed_loom)]
 mod loom_take_vs_return;
+#[cfg(keyed_loom)]
+mod loom_two_seats;
 #[cfg(keyed_loom)]
 mod loom_wake_vs_suspend;
 #[cfg(keyed_loom)]

@@ -1,8 +1,9 @@
 //! Where spare threads are allowed, a handler that blocks its thread hurts only its own key; the rest of its worker goes on.
 //!
-//! B-11. Observed: other keys and the source go on beside a stuck handler, a stuck poll and a stuck source; the stuck key stays
+//! B-11. Observed: other keys and the source go on beside a stuck handler and a stuck poll; the stuck key stays
 //! exclusive and in order; its one outcome is counted when it returns, panics included; a wake during the stuck poll is
-//! not lost; threads are bounded; a close waits for it, a forced close does not touch it.
+//! not lost; a successor that gets stuck is rescued too. Stuck sources: `rescue_source.rs`; what becomes of threads, and of an
+//! executor that is closed meanwhile: `rescue_threads.rs`.
 #![cfg(not(keyed_loom))]
 
 use std::future::poll_fn;
@@ -106,54 +107,6 @@ fn the_source_goes_on_beside_a_message_that_is_stuck_where_it_arrived() {
 }
 
 #[test]
-fn a_source_that_blocks_holds_nothing_but_itself() {
-    let executor = executor("resc-source", 1);
-    let (entered, gate) = (Latch::new(), Latch::new());
-    let (inside, held) = (entered.clone(), gate.clone());
-    let mut next = 0_u32;
-    let source = stream::poll_fn(move |_| {
-        next += 1;
-        if next == 3 {
-            inside.release();
-            held.wait();
-        }
-        Poll::Ready((next <= 5).then_some(next))
-    });
-    let blocked = executor.dispatch(source, |n| *n, |_| async {});
-    entered.wait();
-    let other = executor.dispatch(stream::iter(0..100_u32), |n| *n, |_| async {});
-    assert_eq!(finish(other).expect("no handler fails").handled, 100);
-    gate.release();
-    assert_eq!(finish(blocked).expect("no handler fails").handled, 5);
-    executor.close();
-    finish(executor.terminated());
-}
-
-#[test]
-fn a_cancelled_dispatch_ends_when_its_blocked_source_comes_back() {
-    let executor = executor("resc-csrc", 1);
-    let (entered, gate) = (Latch::new(), Latch::new());
-    let (inside, held) = (entered.clone(), gate.clone());
-    let source = stream::poll_fn(move |_| {
-        inside.release();
-        held.wait();
-        Poll::Ready(Some(7_u32))
-    });
-    let blocked = executor.dispatch(source, |n| *n, |_| async {});
-    entered.wait();
-    // Something else runs, so the seat was taken.
-    let other = executor.dispatch(stream::iter(0..10_u32), |n| *n, |_| async {});
-    assert_eq!(finish(other).expect("no handler fails").handled, 10);
-    blocked.cancel();
-    gate.release();
-    let failed = finish(blocked).expect_err("it was cancelled");
-    assert!(matches!(failed.cause, Cause::Cancelled));
-    assert_eq!((failed.ledger.accepted, failed.ledger.discarded), (1, 1));
-    executor.close();
-    finish(executor.terminated());
-}
-
-#[test]
 fn a_panic_of_a_stuck_handler_is_its_one_outcome() {
     let executor = executor("resc-panic", 1);
     let (gate, others) = (Latch::new(), Counter::new());
@@ -213,99 +166,69 @@ fn a_wake_during_a_stuck_poll_is_not_lost() {
 }
 
 #[test]
-fn without_rescue_the_worker_waits() {
-    let executor = KeyedExecutor::builder()
-        .name("resc-off")
-        .workers(1)
-        .rescue_threads(0)
-        .build()
-        .expect("the settings are in range");
-    let (gate, entered, other) = (Latch::new(), Latch::new(), Counter::new());
-    let (held, inside, count) = (gate.clone(), entered.clone(), other.clone());
-    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n: u32| {
-        let (held, inside, count) = (held.clone(), inside.clone(), count.clone());
-        async move {
-            if n == 0 {
-                inside.release();
-                held.wait();
-            } else {
-                count.add(1);
-            }
-        }
-    });
-    keyspace.try_submit(0, 0).expect("there is room");
-    entered.wait();
-    keyspace.try_submit(1, 1).expect("there is room");
-    // Nothing may run beside it, however long one waits; a few looks of a monitor are long enough to show one.
-    finish(wow_testkit::after(std::time::Duration::from_millis(30)));
-    assert_eq!(other.get(), 0);
-    gate.release();
-    assert_eq!(finish(keyspace.drained()).handled, 2);
-    executor.close();
-    finish(executor.terminated());
-}
-
-#[test]
-fn spare_threads_are_bounded_and_named_apart() {
-    const SPARES: usize = 2;
-    let executor = KeyedExecutor::builder()
-        .name("resc-bound")
-        .workers(1)
-        .rescue_threads(SPARES)
-        .build()
-        .expect("the settings are in range");
-    let (gate, inside) = (Latch::new(), Counter::new());
-    let (held, count) = (gate.clone(), inside.clone());
-    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |_| {
-        let (held, count) = (held.clone(), count.clone());
-        async move {
-            count.add(1);
-            held.wait();
-        }
-    });
-    for n in 0..10 {
-        keyspace.try_submit(n, n).expect("there is room");
-    }
-    inside.wait_for(1 + SPARES as u64);
-    finish(wow_testkit::after(std::time::Duration::from_millis(30)));
-    assert_eq!(inside.get(), 1 + SPARES as u64, "one worker and its spares are stuck, no thread more");
-    gate.release();
-    assert_eq!(finish(keyspace.drained()).handled, 10);
-    executor.close();
-    finish(executor.terminated());
-}
-
-#[test]
-fn a_close_waits_for_a_stuck_handler_and_a_forced_one_leaves_it_alone() {
-    for forced in [false, true] {
-        let executor = executor("resc-close", 1);
-        let (gate, entered, other) = (Latch::new(), Latch::new(), Counter::new());
-        let (held, inside, count) = (gate.clone(), entered.clone(), other.clone());
-        let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n: u32| {
-            let (held, inside, count) = (held.clone(), inside.clone(), count.clone());
+fn an_error_of_a_stuck_handler_ends_its_dispatch_with_the_key() {
+    let executor = executor("resc-fail", 1);
+    let (gate, others) = (Latch::new(), Counter::new());
+    let (held, count) = (gate.clone(), others.clone());
+    let dispatch = executor.dispatch(
+        stream::iter(0..20_u32),
+        |n| *n,
+        move |n| {
+            let (held, count) = (held.clone(), count.clone());
             async move {
-                if n == 0 {
-                    inside.release();
+                if n == 3 {
                     held.wait();
-                } else {
-                    count.add(1);
+                    return Err("stuck, then refused");
                 }
+                count.add(1);
+                Ok(())
             }
-        });
-        keyspace.try_submit(0, 0).expect("there is room");
-        entered.wait();
-        keyspace.try_submit(0, 2).expect("there is room");
-        keyspace.try_submit(1, 1).expect("there is room");
-        other.wait_for(1);
-        if forced {
-            executor.force_close();
-        } else {
-            executor.close();
+        },
+    );
+    others.wait_for(19);
+    gate.release();
+    let failed = finish(dispatch).expect_err("a handler failed");
+    assert!(
+        matches!(&failed.cause, Cause::Handler { key, error } if key == "3" && *error == "stuck, then refused")
+    );
+    assert_eq!((failed.ledger.handled, failed.ledger.failed), (19, 1));
+    executor.close();
+    finish(executor.terminated());
+}
+
+#[test]
+fn a_successor_that_gets_stuck_is_rescued_too() {
+    const STUCK: u32 = 4;
+    let executor = executor("resc-nest", 1);
+    let entered = Counter::new();
+    let gates: Vec<Latch> = (0..STUCK).map(|_| Latch::new()).collect();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (inside, held, log) = (entered.clone(), gates.clone(), Arc::clone(&order));
+    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n: u32| {
+        let (inside, held, log) = (inside.clone(), held.clone(), Arc::clone(&log));
+        async move {
+            if let Some(gate) = held.get(n as usize) {
+                inside.add(1);
+                gate.wait();
+            }
+            log.lock().expect("no handler panics").push(n);
         }
-        gate.release();
-        let ledger = finish(keyspace.drained());
-        let expected = if forced { (2, 1) } else { (3, 0) };
-        assert_eq!((ledger.handled, ledger.discarded), expected, "forced: {forced}");
-        finish(executor.terminated());
+    });
+    // Each of them gets stuck on the thread that took the seat from the one before.
+    for n in 0..STUCK {
+        keyspace.try_submit(n, n).expect("there is room");
+        entered.wait_for(u64::from(n) + 1);
+        keyspace.try_submit(n, 100 + n).expect("there is room");
     }
+    keyspace.try_submit(50, 50).expect("there is room");
+    eventually("another key goes on", || *order.lock().expect("no handler panics") == [50]);
+    // Back in another order than they were lost; each key goes on behind its own message.
+    for (done, n) in [1, 3, 0, 2].into_iter().enumerate() {
+        gates[n as usize].release();
+        eventually("the key went on", || order.lock().expect("no handler panics").len() == 3 + 2 * done);
+        assert_eq!(order.lock().expect("no handler panics")[1 + 2 * done..], [n, 100 + n]);
+    }
+    assert_eq!(finish(keyspace.drained()).handled, u64::from(2 * STUCK + 1));
+    executor.close();
+    finish(executor.terminated());
 }

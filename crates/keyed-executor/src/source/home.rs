@@ -245,9 +245,14 @@ where
                 self.drop_source(cx);
                 return;
             }
+            // A wake that came while the source was detached meant nothing then: it is asked once more instead.
+            if let Ok(Step::Pending { .. }) = polled {
+                return;
+            }
             // Never in place: this is not the home's turn at its source.
             let stepped = self.step(cx, polled, Start::Queued);
             debug_assert!(stepped.is_ok(), "nothing is run where it was handed in");
+            self.notify_touched();
         }
     }
 }

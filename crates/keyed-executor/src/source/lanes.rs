@@ -57,7 +57,9 @@ where
             if worker == self.home {
                 return round;
             }
-            let orphaned = self.orphaned.load(Ordering::Acquire) && !self.engine.lane_holds_something(cx);
+            let orphaned = self.orphaned.load(Ordering::Acquire)
+                && !self.engine.lane_holds_something(cx)
+                && !self.engine.lane_has_detached(cx);
             if orphaned { Round::Ended } else { round }
         }
     }
@@ -105,13 +107,22 @@ where
     unsafe fn waits(&self, cx: &Cx<'_>) -> bool {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
-            self.engine.lane_waits(cx)
-                || (cx.worker.index() == self.home
-                    && (self.closing.load(Ordering::Relaxed)
-                        || self.side(|side| {
-                            side.intake.returned_elsewhere(&self.engine.lanes)
-                                || (side.input == Input::Ready && side.budget > 0)
-                        })))
+            if self.engine.lane_waits(cx) {
+                return true;
+            }
+            if cx.worker.index() != self.home {
+                return false;
+            }
+            let closing = self.closing.load(Ordering::Relaxed);
+            self.side(|side| {
+                // While the thread is inside the source itself, nobody else can ask it.
+                let for_the_source = !side.polling
+                    && (side.intake.returned_elsewhere(&self.engine.lanes)
+                        || (side.input == Input::Ready && side.budget > 0)
+                        || (closing && matches!(side.input, Input::Ready | Input::Waiting)));
+                // Workers that were given something are told at the end of this turn, which may be far.
+                for_the_source || side.touched.contains(&true)
+            })
         }
     }
 

@@ -9,8 +9,8 @@
 //! twice or not at all, and a borrower that works on a seat beside its new occupant. The production `Token` and the
 //! borrowing of `Worker`. Broken by hand: a take that leaves
 //! the word as it was, a Relaxed lend, and a borrow by look and store instead of the CAS are each reported as a race on the
-//! cell. What it does not reach: a thread that lost one seat and occupies another, for which `Worker::try_borrow` looks at
-//! the occupant twice.
+//! cell. A thread that lost one seat and occupies another:
+//! `loom_two_seats.rs`; the whole hand-over: `loom_handover.rs`.
 //!
 //! Searched: preemption bound 2, 783 executions, below 1 s.
 
