@@ -1,4 +1,4 @@
-//! The criterion benches, all of them or one by name, and the harness that runs the executor beside its peers.
+//! The benches of the workspace, all of them or one by name, and the harness that runs the executor beside its peers.
 //!
 //! It owns the command lines only. What a number means is said in the header of each bench and in the harness; what was
 //! measured, with machine and commit, is in docs/performance.md. The harness lies outside the workspace, with a lock

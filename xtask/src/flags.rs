@@ -100,7 +100,7 @@ pub(crate) fn usage() -> String {
   shuttle [NAME] [--iterations N] [--seed S]
                                      the whole executor under shuttle, N seeds a run; {SHUTTLE_ITERATIONS} if not given
   stress [--seconds N] [--seed S]    random keys and handlers, every id checked; N is {STRESS_SECONDS} if not given
-  bench [NAME]                       the criterion benches, or one of them
+  bench [NAME]                       the benches of benches/, or one of them
   bench instructions [--out FILE]    instructions of the hot paths against docs/performance/instructions.md
   bench peers [ARGUMENT]...          the executor beside its peers; `bench peers --help` shows the arguments",
         steps.join(" ")
