@@ -49,7 +49,6 @@ where
             if phase == phase::ENDED {
                 return Ok(Round::Ended);
             }
-            self.take_back(cx);
             if self.closing.load(Ordering::Relaxed) && self.side(|side| side.input != Input::Gone) {
                 self.side(|side| side.shut_early = true);
                 self.drop_source(cx);
@@ -58,11 +57,13 @@ where
                 self.drop_source(cx);
                 if self.engine.lane_holds_something(cx) {
                     self.engine.discard_lane(cx);
-                    self.take_back(cx);
                 }
+                self.take_back(cx);
                 return Ok(if self.ended(cx) { Round::Ended } else { Round::Dry });
             }
             self.engine.run_lane(cx).map_err(LostAt::Message)?;
+            // Between the two: a key whose messages just ended here is free to run in place again.
+            self.take_back(cx);
             let more = self.pull(cx)?;
             if self.ended(cx) {
                 return Ok(Round::Ended);
