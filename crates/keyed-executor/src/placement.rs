@@ -3,7 +3,7 @@
 //! In this order: the lowest running worker with a short expected wait (queued messages times their measured cost, at
 //! most [`SHORT_NS`], and not stuck inside one handler); else a worker that sleeps or was never started, from a
 //! rotating start; else the least backlog. Lowest first, because rotating over running workers keeps all of them warm
-//! for nothing; rotating over sleepers, because two keys that arrive with all workers parked want two workers.
+//! for nothing; rotating over sleepers, because two keys that arrive with all workers parked want two workers (KE-22).
 //!
 //! A cost that was never measured counts as long. What other workers wrote is re-read rarely: a choice for a running
 //! worker is good for a few more keys. The mailbox keeps its worker for its whole life (KE-20).
@@ -12,8 +12,9 @@ use crate::sync::Arc;
 use crate::time::nanos;
 use crate::worker::Worker;
 
-/// An expected wait up to this is shorter than waking somebody: about three wake-ups.
-pub(crate) const SHORT_NS: u64 = 20_000;
+/// An expected wait up to this is not worth waking somebody for: it takes several microseconds of the waker and tens
+/// until the sleeper runs, and with fewer cores than runnable threads everybody pays for one more (docs/adr/0004).
+pub(crate) const SHORT_NS: u64 = 40_000;
 /// A worker that is inside one piece of user code for longer than a wake-up takes is not a short wait.
 const STUCK_NS: u64 = 7_000;
 /// The most keys placed on one look at a worker.
@@ -92,7 +93,8 @@ impl Placement {
             }
             let LaneView { queued, cost, worker: doing } = view(index);
             let wait = if doing == Doing::Looking && queued == 0 {
-                0
+                // Nothing to wait for; but a message that costs much would hold up the source behind it.
+                if cost <= SHORT_NS { 0 } else { cost }
             } else {
                 worker.expected_wait(queued, cost).saturating_add(self.stuck_for(index, worker))
             };
