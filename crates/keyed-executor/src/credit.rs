@@ -59,6 +59,16 @@ struct Waiters {
     room: Vec<Waker>,
 }
 
+/// Whether a check woke somebody.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woke {
+    /// Nobody was due.
+    Nobody,
+    /// At least one waiter, who will look at what came back.
+    Some,
+}
+
 /// What a worker is about to do after it gave permits back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
@@ -84,14 +94,14 @@ impl Credit {
     }
 
     /// Gives `count` permits back; their completions were published before.
-    pub(crate) fn give(&self, count: u64, then: Then) {
+    pub(crate) fn give(&self, count: u64, then: Then) -> Woke {
         // Release: a waiter that reads this count (Acquire) sees the completions behind it.
         self.returned.fetch_add(count, Ordering::AcqRel);
-        self.check(then);
+        self.check(then)
     }
 
     /// Wakes who can go on. A worker that runs dry calls it even with nothing to give: a waiter may have come since.
-    pub(crate) fn check(&self, then: Then) {
+    pub(crate) fn check(&self, then: Then) -> Woke {
         // Pairs with the fence in `register`.
         fence(Ordering::SeqCst);
         let mark = match then {
@@ -99,12 +109,13 @@ impl Credit {
             Then::Dry => &self.wake_dry,
         };
         if self.returned.load(Ordering::Relaxed) >= mark.load(Ordering::Relaxed) {
-            self.wake(then);
+            return self.wake(then);
         }
+        Woke::Nobody
     }
 
     #[cold]
-    fn wake(&self, then: Then) {
+    fn wake(&self, then: Then) -> Woke {
         let mut due = {
             let mut guard = lock(&self.waiters);
             let waiters = &mut *guard;
@@ -127,6 +138,7 @@ impl Credit {
             self.measure(waiters);
             due
         };
+        let woke = if due.is_empty() { Woke::Nobody } else { Woke::Some };
         for waker in due.drain(..) {
             wake_contained(waker);
         }
@@ -134,6 +146,7 @@ impl Credit {
         if waiters.room.capacity() == 0 {
             waiters.room = due;
         }
+        woke
     }
 
     /// Registers a waiter; `returned` as it is afterwards comes back. If that is more than the waiter had counted, it

@@ -101,7 +101,7 @@ where
         unsafe {
             while slot != NONE {
                 self.plain(worker, |plain| plain.doomed.push(Item::new(entry, slot)));
-                slot = self.slots[slot as usize].next.with(|next| *next);
+                slot = self.next_of(slot);
             }
             self.discard_doomed(cx);
         }

@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 
 use crossbeam_utils::CachePadded;
 
-use crate::credit::{Credit, Then};
+use crate::credit::{Credit, Then, Woke};
 use crate::cx::Cx;
 use crate::error::{Cause, Ledger, Outcome};
 use crate::intake::{Intake, Place};
@@ -20,6 +20,7 @@ use crate::lanes::Lanes;
 use crate::mailbox::{Mailbox, NONE};
 use crate::options::{OnFailure, Options};
 use crate::placement::{Doing, LaneView};
+use crate::prefetch::{Access, prefetch};
 use crate::shared::Shared;
 use crate::sleep::Notified;
 use crate::sync::{Arc, AtomicU8, AtomicU64, HashSeed, Mutex, Ordering, UnsafeCell, lock};
@@ -38,12 +39,6 @@ pub(crate) mod phase {
 
 /// The handler's error type.
 pub(crate) type ErrorOf<F> = <<F as Future>::Output as Outcome>::Error;
-
-/// A message and the link to the next one of its key.
-pub(crate) struct Slot<M> {
-    pub(crate) next: UnsafeCell<u32>,
-    pub(crate) message: UnsafeCell<MaybeUninit<M>>,
-}
 
 /// Where a mailbox and its running future live; never moved while a future is in it.
 #[repr(align(64))]
@@ -71,7 +66,9 @@ where
     /// Permits come back in batches of this many (KW-3).
     pub(crate) batch: usize,
     pub(crate) handler: H,
-    pub(crate) slots: Box<[Slot<M>]>,
+    /// A message crosses threads and its link does not: they lie apart, so that no line carries both.
+    slots: Box<[UnsafeCell<MaybeUninit<M>>]>,
+    links: Box<[UnsafeCell<u32>]>,
     keys: Box<[UnsafeCell<MaybeUninit<K>>]>,
     pub(crate) places: Box<[Place64<F>]>,
     pub(crate) lanes: Box<[CachePadded<Lane>]>,
@@ -115,12 +112,8 @@ where
             window,
             batch: (window / 16).max(1),
             handler,
-            slots: (0..window)
-                .map(|_| Slot {
-                    next: UnsafeCell::new(NONE),
-                    message: UnsafeCell::new(MaybeUninit::uninit()),
-                })
-                .collect(),
+            slots: (0..window).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
+            links: (0..window).map(|_| UnsafeCell::new(NONE)).collect(),
             keys: (0..window).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
             places: (0..window)
                 .map(|_| Place64 {
@@ -245,7 +238,7 @@ where
     #[inline]
     pub(crate) fn put(&self, slot: u32, message: M) {
         // SAFETY: rule 4 of seat/README.md: the caller owns the intake and took the slot off the free list.
-        self.slots[slot as usize].message.with_mut(|place| unsafe { (*place).write(message) });
+        self.slots[slot as usize].with_mut(|place| unsafe { (*place).write(message) });
     }
 
     /// Moves a message out of its slot.
@@ -255,7 +248,36 @@ where
     #[inline]
     pub(crate) unsafe fn take(&self, slot: u32) -> M {
         // SAFETY: the caller's contract; the slot counts as empty from here on.
-        self.slots[slot as usize].message.with_mut(|place| unsafe { (*place).assume_init_read() })
+        self.slots[slot as usize].with_mut(|place| unsafe { (*place).assume_init_read() })
+    }
+
+    /// Asks for a slot's memory before it is needed: the one that comes next was last used by another thread.
+    #[inline]
+    pub(crate) fn foresee(&self, slot: u32, access: Access) {
+        // In a model every look at a slot is an access; this is none.
+        if !cfg!(keyed_loom) {
+            self.slots[slot as usize].with(|place| prefetch(place, access));
+        }
+    }
+
+    /// The message behind this one in its mailbox.
+    ///
+    /// # Safety
+    /// Rule 4 of seat/README.md: the slot belongs to the caller.
+    #[inline]
+    pub(crate) unsafe fn next_of(&self, slot: u32) -> u32 {
+        // SAFETY: the caller's contract.
+        self.links[slot as usize].with(|next| unsafe { *next })
+    }
+
+    /// Says which message is behind this one in its mailbox.
+    ///
+    /// # Safety
+    /// Rule 4 of seat/README.md: the slot belongs to the caller.
+    #[inline]
+    pub(crate) unsafe fn link(&self, slot: u32, to: u32) {
+        // SAFETY: the caller's contract.
+        self.links[slot as usize].with_mut(|next| unsafe { *next = to });
     }
 
     /// Shows a message to its worker, which `me` has to hand the dispatch to first if it never had a message.
@@ -469,9 +491,12 @@ where
         if count > 0 {
             lane.completions.publish(tail);
             // Wakers of waiting submitters are theirs: user code.
-            let woke = cx.user(|| self.credit.give(count, then));
-            if let Err(panic) = woke {
-                tracing::error!(panic, "waking a submitter panicked");
+            match cx.user(|| self.credit.give(count, then)) {
+                // Whoever was woken takes them back.
+                // SAFETY: the caller's contract.
+                Ok(Woke::Some) => unsafe { self.plain(worker, |plain| plain.rested = plain.shown) },
+                Ok(Woke::Nobody) => {}
+                Err(panic) => tracing::error!(panic, "waking a submitter panicked"),
             }
         } else if then == Then::Dry && !told {
             // A waiter may have come since the last look for the sake of a busy worker.

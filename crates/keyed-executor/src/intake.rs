@@ -140,6 +140,12 @@ impl Intake {
         self.free_entries.peek()
     }
 
+    /// The permit that is given out next.
+    #[inline]
+    pub(crate) fn next_slot(&self) -> Option<u32> {
+        self.free_slots.peek()
+    }
+
     /// A permit for a message, None if the window is full.
     #[inline]
     pub(crate) fn take_slot(&mut self) -> Option<u32> {

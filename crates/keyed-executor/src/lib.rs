@@ -56,6 +56,7 @@ mod turn;
 mod detached;
 mod mailbox;
 mod meter;
+mod prefetch;
 mod discard;
 
 mod worker;

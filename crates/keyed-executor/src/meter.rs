@@ -11,8 +11,8 @@ const UNMEASURED_MESSAGES: u32 = 8;
 const MOST_MESSAGES: u64 = 256;
 /// Messages between two measurements of a cheap handler.
 const MEASURE_EVERY: u32 = 32;
-/// A handler that costs more is measured in every round, and its completions do not wait for a batch.
-pub(crate) const DEAR_NS: u64 = 1_000;
+/// A handler that costs more is measured in every round.
+const DEAR_NS: u64 = 1_000;
 
 /// Measures what a message costs, at most one clock read in and one out of a round.
 pub(crate) struct Meter {
@@ -52,7 +52,9 @@ impl Meter {
             return (self.cost, unmeasured);
         }
         let sample = ((nanos() - started) / u64::from(self.messages)).max(1);
-        let cost = if self.cost == 0 { sample } else { (self.cost * 3 + sample).div_ceil(4) };
+        // One round that was interrupted, or met one dear message, says little: an estimate grows by steps.
+        let cost =
+            if self.cost == 0 { sample } else { (self.cost * 3 + sample.min(self.cost * 8)).div_ceil(4) };
         (cost, 0)
     }
 }

@@ -1,7 +1,7 @@
 //! A lane's round: what the inbox brought goes into mailboxes, and ready mailboxes get their turns.
 //!
 //! Ready mailboxes stand in a ring in the order in which they became ready; a round ends after about
-//! [`SHORT_NS`](crate::placement::SHORT_NS) of measured work. A dispatch that is stopping starts nothing: its lanes drop
+//! [`ROUND_NS`] of measured work. A dispatch that is stopping starts nothing: its lanes drop
 //! what they have (`discard.rs`). What a turn is, is `turn.rs`.
 
 use std::fmt::Debug;
@@ -17,9 +17,12 @@ use crate::lanes::Round;
 use crate::mailbox::state::{Duty, Event};
 use crate::mailbox::{Mailbox, NONE};
 use crate::meter::Meter;
-use crate::placement::SHORT_NS;
+use crate::prefetch::Access;
 use crate::sync::Ordering;
 use crate::turn::Lost;
+
+/// A round of a lane ends after about this much measured work.
+const ROUND_NS: u64 = 20_000;
 
 /// # Safety
 /// Every `unsafe` method asks the caller to hold the seat of `cx` (rule 1 of seat/README.md).
@@ -99,7 +102,7 @@ where
             if ready == 0 {
                 return Ok(());
             }
-            let mut meter = Meter::start(cost, unmeasured, SHORT_NS);
+            let mut meter = Meter::start(cost, unmeasured, ROUND_NS);
             while !meter.is_used_up() && self.is_running() {
                 let Some(entry) = self.pop_ready(worker) else { break };
                 self.turn(cx, entry, &mut meter)?;
@@ -147,7 +150,10 @@ where
                 return;
             }
             for position in from..published {
-                self.enqueue(cx, lane.inbox.read(position));
+                let item = lane.inbox.read(position);
+                // Read by a turn after this loop: all of them are fetched at once meanwhile.
+                self.foresee(item.slot(), Access::Read);
+                self.enqueue(cx, item);
             }
         }
         lane.taken.store(published, Ordering::Relaxed);
@@ -163,7 +169,7 @@ where
         }
         // SAFETY: rules 2 and 4 of seat/README.md: the item came to this worker, whose seat the caller holds.
         unsafe {
-            self.slots[slot as usize].next.with_mut(|next| *next = NONE);
+            self.link(slot, NONE);
             let (duty, last) = self.mailbox(entry, |mailbox| {
                 if item.is_fresh() {
                     *mailbox = Mailbox::new();
@@ -176,7 +182,7 @@ where
                 (mailbox.on(Event::Enqueue), last)
             });
             if last != NONE {
-                self.slots[last as usize].next.with_mut(|next| *next = slot);
+                self.link(last, slot);
             }
             if duty == Duty::Queue {
                 cx.worker.counters().begun.add(1);
@@ -231,7 +237,7 @@ where
             if head == NONE {
                 return None;
             }
-            let next = self.slots[head as usize].next.with(|next| *next);
+            let next = self.next_of(head);
             self.mailbox(entry, |mailbox| mailbox.head = next);
             Some(head)
         }

@@ -17,9 +17,12 @@ use crate::error::{Cause, Outcome};
 use crate::lane::{Item, Resident, Tally};
 use crate::mailbox::NONE;
 use crate::mailbox::state::{Duty, Event};
-use crate::meter::{DEAR_NS, Meter};
+use crate::meter::Meter;
 use crate::seat::token::Back;
 use crate::wake::{CellRef, WakeCell, polling};
+
+/// Completions are not held back for longer than this much expected work.
+const HELD_UP_NS: u64 = 20_000;
 
 /// What one poll of a handler brought.
 type Stepped<E> = Poll<Result<(), E>>;
@@ -150,7 +153,7 @@ where
                 }
                 (slot, head)
             });
-            self.slots[slot as usize].next.with_mut(|next| *next = head);
+            self.link(slot, head);
             let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::Yield));
             debug_assert_eq!(duty, Duty::Queue);
             self.push_ready(worker, entry);
@@ -171,24 +174,25 @@ where
         true
     }
 
-    /// Puts a completion beside the others; a full batch is published, and each one of a handler that costs much.
+    /// Puts a completion beside the others. They are published once they are a batch, or once the messages behind them
+    /// would hold them up for [`HELD_UP_NS`]; an unknown cost counts as that much.
     #[inline]
     pub(crate) unsafe fn complete(&self, cx: &Cx<'_>, entry: u32, slot: u32, count: impl FnOnce(&mut Tally)) {
         let worker = cx.worker.index();
         // SAFETY: rule 1 of seat/README.md, this function's contract: the holder of the seat is the completions' only
         // producer; rule 4 hands the slot back with it.
         unsafe {
-            let (position, unshown, is_dear) = self.plain(worker, |plain| {
+            let (position, unshown, cost) = self.plain(worker, |plain| {
                 count(&mut plain.tally);
                 let position = plain.written;
                 plain.written += 1;
-                (position, plain.written - plain.shown, plain.cost == 0 || plain.cost >= DEAR_NS)
+                (position, plain.written - plain.shown, if plain.cost == 0 { HELD_UP_NS } else { plain.cost })
             });
             self.lanes[worker].completions.write(position, Item::new(entry, slot));
-            if is_dear {
-                // What waits behind a handler that costs more than a wake-up, or an unknown one, might wait long.
+            if cost >= HELD_UP_NS {
+                // The next message alone holds up for longer than it costs to wake who waits.
                 self.publish(cx, Then::Dry);
-            } else if unshown >= self.batch as u64 {
+            } else if unshown >= self.batch as u64 || unshown * cost >= HELD_UP_NS {
                 self.publish(cx, Then::Busy);
             }
         }

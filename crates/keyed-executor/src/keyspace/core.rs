@@ -17,6 +17,7 @@ use crate::executor::Guard;
 use crate::intake::{Intake, Place};
 use crate::lane::Item;
 use crate::lanes::Lanes;
+use crate::prefetch::Access;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Weak, lock};
 
 /// An engine with an intake behind a lock.
@@ -30,6 +31,14 @@ where
     pub(super) side: Mutex<Side<K>>,
     tickets: AtomicU64,
     me: Weak<Self>,
+}
+
+/// What is left to do for a submission that was accepted.
+struct Accepted {
+    /// Which worker to notify.
+    worker: usize,
+    /// The slot that the next submission will write.
+    next_slot: Option<u32>,
 }
 
 /// Why a submission was not accepted.
@@ -119,8 +128,8 @@ where
         result
     }
 
-    /// Takes the permit and shows the message; which worker to notify.
-    fn accept(&self, hash: u64, key: K, message: M) -> Result<usize, Refused<K, M>> {
+    /// Takes the permit and shows the message.
+    fn accept(&self, hash: u64, key: K, message: M) -> Result<Accepted, Refused<K, M>> {
         self.with_intake(|intake, dead| self.accept_into(intake, dead, hash, key, message))
     }
 
@@ -131,7 +140,7 @@ where
         hash: u64,
         key: K,
         message: M,
-    ) -> Result<usize, Refused<K, M>> {
+    ) -> Result<Accepted, Refused<K, M>> {
         let engine = &self.engine;
         let refuse = |key, reason, message| Err(Refused::ForGood(key, SubmitError { reason, message }));
         if let Some(reason) = self.refusal(intake) {
@@ -164,7 +173,7 @@ where
         engine.put(slot, message);
         let item = if fresh { Item::fresh(entry, slot) } else { Item::new(entry, slot) };
         engine.push(intake, worker, item, || self.me());
-        Ok(worker)
+        Ok(Accepted { worker, next_slot: intake.next_slot() })
     }
 
     /// Shuts the door; the dispatch ends with its last message.
@@ -230,7 +239,10 @@ where
         let (mut key, mut message) = (key, message);
         loop {
             match self.accept(hash, key, message) {
-                Ok(worker) => {
+                Ok(Accepted { worker, next_slot }) => {
+                    if let Some(slot) = next_slot {
+                        self.engine.foresee(slot, Access::Write);
+                    }
                     self.engine.notify(worker);
                     return Ok(());
                 }
@@ -272,8 +284,10 @@ where
     fn forget(&self, ticket: Ticket, pass_on: bool) {
         let waited = self.engine.credit.forget(ticket);
         if pass_on && !waited {
-            // It was woken: whoever waits behind it may go on if there is room left.
-            self.engine.credit.check(Then::Dry);
+            // It was woken: whoever waits behind it may go on if there is room left, and what its worker left for it
+            // to take back is taken back.
+            let _ = self.engine.credit.check(Then::Dry);
+            self.with_intake(|intake, dead| self.engine.reclaim(intake, dead));
         }
     }
 
