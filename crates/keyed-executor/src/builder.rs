@@ -10,7 +10,7 @@ use crate::rescue::Rescue;
 use crate::seat::token::Token;
 use crate::shared::{Lifetime, Shared, Spawn, spawn};
 use crate::shutdown::Threads;
-use crate::sync::{Arc, AtomicBool, AtomicUsize, Condvar, Mutex, OnceLock};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Condvar, Figure, Mutex, OnceLock};
 use crate::worker::Worker;
 
 /// Builds an executor; made by [`KeyedExecutor::builder`].
@@ -110,6 +110,7 @@ impl Builder {
             rescue: Rescue::new(workers..workers + spares),
             spawn,
             round_robin: AtomicUsize::new(0),
+            rejected: Figure::new(0),
             #[cfg(feature = "tokio")]
             tokio: self.tokio,
         });

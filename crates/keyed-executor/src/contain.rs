@@ -3,12 +3,40 @@
 //! Every call into user code goes through [`contain`]. It reports nothing: the caller knows whose code it was.
 
 use std::any::Any;
+use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs user code; a panic comes back as its text.
 #[inline]
 pub(crate) fn contain<R>(user: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(user)).map_err(text)
+}
+
+/// The longest text of a key that is shown to an operator.
+const LINE: usize = 200;
+
+/// A key as its `Debug` writes it, cut to a line: what comes after that is not even written.
+#[cold]
+pub(crate) fn line(key: &impl Debug) -> String {
+    struct Line(String);
+    impl fmt::Write for Line {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            let room = LINE - self.0.len();
+            if text.len() <= room {
+                self.0.push_str(text);
+                return Ok(());
+            }
+            let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            self.0.push_str(&text[..end]);
+            Err(fmt::Error)
+        }
+    }
+    let mut line = Line(String::new());
+    match contain(|| fmt::Write::write_fmt(&mut line, format_args!("{key:?}"))) {
+        Ok(Ok(())) => line.0,
+        Ok(Err(_)) => line.0 + "...",
+        Err(_) => "<its Debug panicked>".to_owned(),
+    }
 }
 
 /// Drops something of the user's; a panic in its `Drop` is logged, and the caller goes on.

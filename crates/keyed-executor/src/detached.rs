@@ -30,13 +30,11 @@ where
     /// The inbox is taken for the occupant: only in their mailboxes can messages be told that wait behind the stuck one.
     pub(crate) unsafe fn lane_waits(&self, cx: &Cx<'_>) -> bool {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
-        let (ready, unshown, seen) = unsafe {
+        let (unshown, seen) = unsafe {
             self.take_inbox(cx);
-            self.plain(cx.worker.index(), |plain| {
-                (plain.ready > 0, plain.written > plain.shown, plain.seen_phase)
-            })
+            self.plain(cx.worker.index(), |plain| (plain.written > plain.shown, plain.seen_phase))
         };
-        ready || unshown || self.phase() != seen
+        self.lanes[cx.worker.index()].figures.ready.get() > 0 || unshown || self.phase() != seen
     }
 
     /// Whether a thread that lost this seat is inside a handler of this lane, and so of what the seat keeps alive.
@@ -54,6 +52,8 @@ where
         unsafe {
             let entry = self.plain(worker, |plain| std::mem::replace(&mut plain.turn, NONE));
             if entry != NONE {
+                // What it finished before is not known here.
+                self.lanes[worker].figures.turn_ended(0);
                 self.detach(worker, entry);
             }
         }
@@ -107,7 +107,7 @@ where
                 });
                 match duty {
                     Duty::Queue => self.push_ready(worker, entry),
-                    _ => cx.worker.counters().forgotten.add(1),
+                    _ => self.lanes[worker].figures.live.down(),
                 }
                 self.complete(cx, entry, slot, |tally| {
                     if failed {

@@ -74,7 +74,7 @@ where
                 debug_assert_eq!(duty, Duty::Forget);
                 lists
             });
-            cx.worker.counters().forgotten.add(1);
+            self.lanes[cx.worker.index()].figures.live.down();
             if running != NONE {
                 self.complete(cx, entry, running, |tally| tally.cancelled += 1);
             }
@@ -133,7 +133,7 @@ where
                 let _ = mailbox.on(Event::FinishLast);
                 std::mem::replace(&mut mailbox.running, NONE)
             });
-            cx.worker.counters().forgotten.add(1);
+            self.lanes[worker].figures.live.down();
             if slot != NONE {
                 self.complete(cx, running, slot, |tally| tally.cancelled += 1);
             }

@@ -8,12 +8,18 @@ use std::task::{Context, Poll};
 use crate::completion::Completion;
 use crate::error::{DispatchError, Ledger, WouldBlockWorker};
 use crate::executor::Guard;
+use crate::figures::DispatchMetrics;
+use crate::inspect::Inspection;
 use crate::sync::{Arc, Weak};
 use crate::worker::on_worker;
 
 /// What a handle can ask of a dispatch, without its types.
 pub(crate) trait Control: Send + Sync {
     fn cancel(&self);
+    /// What is counted of it.
+    fn metrics(&self) -> DispatchMetrics;
+    /// What lives of it.
+    fn inspect(&self, limit: usize) -> Inspection;
 }
 
 /// A running dispatch. Awaiting it yields where its messages went, once nothing of it is left.
@@ -57,6 +63,19 @@ impl<E> Dispatch<E> {
         if let Some(control) = &self.control {
             control.cancel();
         }
+    }
+
+    /// What is counted of this dispatch, as [`KeyedExecutor::metrics`](crate::KeyedExecutor::metrics) has it; None for
+    /// one that never began.
+    #[must_use]
+    pub fn metrics(&self) -> Option<DispatchMetrics> {
+        self.control.as_ref().map(|control| control.metrics())
+    }
+
+    /// The live mailboxes of this dispatch, as [`KeyedExecutor::inspect`](crate::KeyedExecutor::inspect) has them.
+    #[must_use]
+    pub fn inspect(&self, limit: usize) -> Inspection {
+        self.control.as_ref().map(|control| control.inspect(limit)).unwrap_or_default()
     }
 
     /// Something that cancels this dispatch from elsewhere and keeps nothing of it alive.

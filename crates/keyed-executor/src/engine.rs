@@ -14,6 +14,7 @@ use crossbeam_utils::CachePadded;
 use crate::credit::{Credit, Then, Woke};
 use crate::cx::Cx;
 use crate::error::{Cause, Ledger, Outcome};
+use crate::figures::{DispatchMetrics, Refusals};
 use crate::intake::{Intake, Place};
 use crate::lane::{Item, Lane, Plain};
 use crate::lanes::Lanes;
@@ -24,6 +25,7 @@ use crate::prefetch::{Access, prefetch};
 use crate::shared::Shared;
 use crate::sleep::Notified;
 use crate::sync::{Arc, AtomicU8, AtomicU64, HashSeed, Mutex, Ordering, UnsafeCell, lock};
+use crate::time::ticks;
 use crate::turn::Lost;
 use crate::worker::Job;
 
@@ -53,6 +55,7 @@ struct Counts {
     failed: AtomicU64,
     cancelled: AtomicU64,
     discarded: AtomicU64,
+    panicked: AtomicU64,
 }
 
 /// Messages, lanes and life of one dispatch.
@@ -69,6 +72,8 @@ where
     /// A message crosses threads and its link does not: they lie apart, so that no line carries both.
     slots: Box<[UnsafeCell<MaybeUninit<M>>]>,
     links: Box<[UnsafeCell<u32>]>,
+    /// When each message reached its worker, in ticks; as the links, a part of its slot.
+    reached: Box<[UnsafeCell<u32>]>,
     keys: Box<[UnsafeCell<MaybeUninit<K>>]>,
     pub(crate) places: Box<[Place64<F>]>,
     pub(crate) lanes: Box<[CachePadded<Lane>]>,
@@ -79,6 +84,7 @@ where
     /// Outcomes of messages whose threads lost their seats.
     pub(crate) handed_in: Mutex<Vec<Lost<ErrorOf<F>>>>,
     counts: Counts,
+    pub(crate) refusals: Refusals,
 }
 
 // SAFETY: rules 1 to 7 of seat/README.md say which one thread touches each cell; keys are read by several threads
@@ -114,6 +120,7 @@ where
             handler,
             slots: (0..window).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
             links: (0..window).map(|_| UnsafeCell::new(NONE)).collect(),
+            reached: (0..window).map(|_| UnsafeCell::new(0)).collect(),
             keys: (0..window).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
             places: (0..window)
                 .map(|_| Place64 {
@@ -128,6 +135,7 @@ where
             failure: Mutex::new(None),
             handed_in: Mutex::new(Vec::new()),
             counts: Counts::default(),
+            refusals: Refusals::default(),
             shared,
         }
     }
@@ -161,12 +169,16 @@ where
     /// A key as its `Debug` writes it, while a message of its entry is outstanding.
     #[cold]
     pub(crate) fn key_text(&self, entry: u32) -> String {
-        self.keys[entry as usize].with(|key| {
-            // SAFETY: rule 6 of seat/README.md: a message of this entry is outstanding.
-            let key = unsafe { (*key).assume_init_ref() };
+        self.with_key(entry, |key| {
             crate::contain::contain(|| format!("{key:?}"))
                 .unwrap_or_else(|_| "<its Debug panicked>".to_owned())
         })
+    }
+
+    /// Reads a key while a message of its entry is outstanding.
+    pub(crate) fn with_key<R>(&self, entry: u32, read: impl FnOnce(&K) -> R) -> R {
+        // SAFETY: rule 6 of seat/README.md: a message of this entry is outstanding.
+        self.keys[entry as usize].with(|key| read(unsafe { (*key).assume_init_ref() }))
     }
 
     /// Takes completions back from every lane; keys without messages are forgotten, permits are free.
@@ -280,6 +292,26 @@ where
         self.links[slot as usize].with_mut(|next| unsafe { *next = to });
     }
 
+    /// Notes when a message reached its worker, in ticks.
+    ///
+    /// # Safety
+    /// Rule 4 of seat/README.md: the slot belongs to the caller.
+    #[inline]
+    pub(crate) unsafe fn reached(&self, cx: &Cx<'_>, slot: u32) {
+        let now = ticks(cx.worker.clock().last());
+        // SAFETY: the caller's contract.
+        self.reached[slot as usize].with_mut(|at| unsafe { *at = now });
+    }
+
+    /// When a message reached its worker.
+    ///
+    /// # Safety
+    /// Rule 4 of seat/README.md: the slot belongs to the caller.
+    pub(crate) unsafe fn reached_at(&self, slot: u32) -> u32 {
+        // SAFETY: the caller's contract.
+        self.reached[slot as usize].with(|at| unsafe { *at })
+    }
+
     /// Shows a message to its worker, which `me` has to hand the dispatch to first if it never had a message.
     #[inline]
     pub(crate) fn push(
@@ -390,8 +422,10 @@ where
     /// A message failed.
     #[cold]
     pub(crate) fn failed(&self, cx: &Cx<'_>, cause: Cause<ErrorOf<F>>) {
+        cx.worker.counters().failures.add(1);
         if let Cause::HandlerPanicked { key, message } = &cause {
             cx.worker.counters().panics.add(1);
+            self.counts.panicked.fetch_add(1, Ordering::Relaxed);
             tracing::error!(label = &*self.options.label, key, message, "a handler panicked");
         }
         match self.options.on_failure {
@@ -439,6 +473,35 @@ where
         }
     }
 
+    /// What is counted of it, read from any thread.
+    pub(crate) fn figures(&self) -> DispatchMetrics {
+        let mut metrics = DispatchMetrics {
+            label: self.options.label.clone(),
+            window: self.window,
+            handled: self.counts.handled.load(Ordering::Relaxed),
+            failed: self.counts.failed.load(Ordering::Relaxed),
+            panicked: self.counts.panicked.load(Ordering::Relaxed),
+            cancelled: self.counts.cancelled.load(Ordering::Relaxed),
+            discarded: self.counts.discarded.load(Ordering::Relaxed),
+            refused: self.refusals.read(),
+            ..DispatchMetrics::default()
+        };
+        for lane in &self.lanes {
+            // First what came back, then what went in: the completions' tail (Acquire) is published after the worker saw
+            // what it completes, so the second figure is never behind the first.
+            let back = lane.completions.published();
+            let given = lane.inbox.published() + lane.figures.kept.get();
+            metrics.in_flight += given.saturating_sub(back);
+            metrics.live_mailboxes += lane.figures.live.get();
+            metrics.ready += lane.figures.ready.get();
+            metrics.waiting += lane.figures.waiting.get();
+            metrics.turns.add(&lane.figures);
+        }
+        // The lanes were read one after the other: a permit may have been seen on two.
+        metrics.in_flight = metrics.in_flight.min(self.window as u64);
+        metrics
+    }
+
     // ---- the worker's side, with the seat in hand ----
 
     /// Works on a lane's plain data.
@@ -478,6 +541,9 @@ where
                 (plain.written, count, std::mem::take(&mut plain.tally), told)
             })
         };
+        if tally.discarded > 0 {
+            cx.worker.counters().discards.add(tally.discarded);
+        }
         for (count, total) in [
             (tally.handled, &self.counts.handled),
             (tally.failed, &self.counts.failed),

@@ -10,10 +10,11 @@ use crate::builder::Builder;
 use crate::config::{Config, ConfigError};
 use crate::dispatch::Dispatch;
 use crate::error::{Outcome, Rejected};
+use crate::inspect::Inspection;
 use crate::keyspace::{self, Keyspace};
 use crate::metrics::ExecutorMetrics;
 use crate::options::{OnFailure, Options};
-use crate::shared::{Lifetime, Shared, spawn};
+use crate::shared::{Lifetime, Shared, let_go, spawn};
 use crate::shutdown::Terminated;
 use crate::source::{self, Items};
 use crate::sync::{Arc, OnceLock};
@@ -290,15 +291,47 @@ impl KeyedExecutor {
         Ok(())
     }
 
-    /// What the workers counted.
+    /// What the workers, and each dispatch and keyspace, counted, and the age of what is unfinished.
+    ///
+    /// Made for being asked every few seconds: each worker is looked at for an instant, as by
+    /// [`inspect`](Self::inspect), for the age.
     #[must_use]
     pub fn metrics(&self) -> ExecutorMetrics {
-        let workers = self.guard.shared.workers.iter();
-        ExecutorMetrics {
-            workers: workers
-                .map(|worker| worker.counters().read(worker.is_running(), worker.sleeper().sleeps()))
-                .collect(),
-        }
+        self.guard.shared.metrics()
+    }
+
+    /// The live mailboxes, oldest unfinished message first, at most `limit` of them: which keys are stuck, starved or
+    /// long.
+    ///
+    /// It may be called from anywhere, inside a handler too, on a stuck executor and on a closed one, and never waits for
+    /// a handler. Each worker is held for as long as it takes to walk through the messages that live on it, some tens of
+    /// nanoseconds each, and to write the keys that are told. Inside a key's own `Debug`, hash or comparison it may see
+    /// nothing ([`Inspection::unseen`]). Neither tasks nor sources are listed.
+    ///
+    /// ```
+    /// use keyed_executor::{KeyedExecutor, MailboxState};
+    ///
+    /// let executor = KeyedExecutor::builder().workers(1).build()?;
+    /// let orders = executor.keyspace(|_: u64| std::future::pending::<()>());
+    /// orders.try_submit("order-1", 7)?;
+    /// orders.try_submit("order-1", 8)?;
+    /// let seen = loop {
+    ///     let seen = executor.inspect(10);
+    ///     if seen.mailboxes.iter().any(|mailbox| mailbox.state == MailboxState::Waiting) {
+    ///         break seen;
+    ///     }
+    /// };
+    /// assert_eq!((seen.mailboxes[0].key.as_str(), seen.mailboxes[0].queued), ("\"order-1\"", 1));
+    /// executor.force_close();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn inspect(&self, limit: usize) -> Inspection {
+        let shared = &self.guard.shared;
+        let dispatches = shared.dispatches();
+        let inspection = shared.inspect(&dispatches, limit);
+        let_go(dispatches);
+        inspection
     }
 
     #[cfg(all(test, not(keyed_shuttle)))]

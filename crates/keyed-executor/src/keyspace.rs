@@ -18,6 +18,8 @@ use std::task::{Context, Poll, Waker};
 use crate::credit::Ticket;
 use crate::error::{Ledger, SubmitError, SubmitRefusal};
 use crate::executor::Guard;
+use crate::figures::DispatchMetrics;
+use crate::inspect::Inspection;
 use crate::sync::Arc;
 
 /// What a handle can ask of a keyspace, without its handler's type.
@@ -31,6 +33,12 @@ trait Door<K, M>: Send + Sync {
     fn drained(&self, ticket: Ticket, waker: &Waker) -> Option<Ledger>;
     fn close(&self);
     fn cancel(&self);
+    /// A submission came back to its submitter.
+    fn refused(&self, reason: SubmitRefusal);
+    /// What is counted of it.
+    fn metrics(&self) -> DispatchMetrics;
+    /// What lives of it.
+    fn inspect(&self, limit: usize) -> Inspection;
 }
 
 /// Direct submission: messages of one key run one at a time, in the order of their submission.
@@ -102,7 +110,10 @@ impl<K, M> Keyspace<K, M> {
     /// # Panics
     /// If the key's hash or comparison panics; nothing was submitted then.
     pub fn try_submit(&self, key: K, message: M) -> Result<(), SubmitError<M>> {
-        self.handle.door.try_submit(key, message).map_err(|(_, error)| error)
+        self.handle.door.try_submit(key, message).map_err(|(_, error)| {
+            self.handle.door.refused(error.reason);
+            error
+        })
     }
 
     /// Messages accepted and not given back; permits come back in batches, so this may lag by one batch.
@@ -115,6 +126,18 @@ impl<K, M> Keyspace<K, M> {
     #[must_use]
     pub fn live_keys(&self) -> usize {
         self.handle.door.live_keys()
+    }
+
+    /// What is counted of this keyspace, as [`KeyedExecutor::metrics`](crate::KeyedExecutor::metrics) has it.
+    #[must_use]
+    pub fn metrics(&self) -> DispatchMetrics {
+        self.handle.door.metrics()
+    }
+
+    /// The live mailboxes of this keyspace, as [`KeyedExecutor::inspect`](crate::KeyedExecutor::inspect) has them.
+    #[must_use]
+    pub fn inspect(&self, limit: usize) -> Inspection {
+        self.handle.door.inspect(limit)
     }
 
     /// Refuses later submissions; what was accepted is finished. Idempotent.
@@ -176,7 +199,10 @@ impl<K, M> Future for Submit<K, M> {
                     if let Some(ticket) = this.ticket.take() {
                         this.keyspace.handle.door.forget(ticket, true);
                     }
-                    return Poll::Ready(ended.map_err(|(_, error)| error));
+                    return Poll::Ready(ended.map_err(|(_, error)| {
+                        this.keyspace.handle.door.refused(error.reason);
+                        error
+                    }));
                 }
             }
         }

@@ -8,6 +8,7 @@
 
 use crossbeam_utils::CachePadded;
 
+use crate::figures::LaneFigures;
 use crate::mailbox::NONE;
 use crate::seat::AttachId;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Ordering, UnsafeCell};
@@ -137,12 +138,9 @@ pub(crate) struct Plain {
     pub(crate) rested: u64,
     /// Whether waiters were looked for, as a dry worker does, since the last completion was published.
     pub(crate) told_dry: bool,
-    /// First and last ready mailbox, and how many.
+    /// First and last ready mailbox; how many is one of the lane's figures.
     pub(crate) ready_head: u32,
     pub(crate) ready_tail: u32,
-    pub(crate) ready: usize,
-    /// Started messages that wait for a wake.
-    pub(crate) waiting: usize,
     pub(crate) residents: Vec<Resident>,
     /// Messages taken off their mailboxes to be dropped.
     pub(crate) doomed: Vec<Item>,
@@ -166,6 +164,8 @@ pub(crate) struct Lane {
     /// What the worker tells placement: items taken, and the measured cost.
     pub(crate) taken: CachePadded<AtomicU64>,
     pub(crate) cost: AtomicU64,
+    /// What the holder of the seat counts, for everybody to see.
+    pub(crate) figures: CachePadded<LaneFigures>,
     pub(crate) plain: CachePadded<UnsafeCell<Plain>>,
 }
 
@@ -177,6 +177,7 @@ impl Lane {
             attached: AtomicBool::new(false),
             taken: CachePadded::new(AtomicU64::new(0)),
             cost: AtomicU64::new(0),
+            figures: CachePadded::new(LaneFigures::default()),
             plain: CachePadded::new(UnsafeCell::new(Plain {
                 attached: None,
                 taken: 0,
@@ -186,8 +187,6 @@ impl Lane {
                 told_dry: false,
                 ready_head: NONE,
                 ready_tail: NONE,
-                ready: 0,
-                waiting: 0,
                 residents: Vec::new(),
                 doomed: Vec::new(),
                 tally: Tally::default(),

@@ -3,6 +3,8 @@
 //! Both doors implement it; one call is made for each lane and round, never for each message.
 
 use crate::cx::Cx;
+use crate::figures::{DispatchMetrics, LaneFigures};
+use crate::look::Look;
 use crate::seat::AttachId;
 
 /// What a dispatch has left to do on one worker after its round.
@@ -50,10 +52,20 @@ pub(crate) trait Lanes: Send + Sync {
     unsafe fn adopt(&self, cx: &Cx<'_>);
     /// Outcomes were handed in by threads that lost this seat.
     unsafe fn handed_in(&self, cx: &Cx<'_>);
+    /// Looks at what lives here and changes nothing.
+    unsafe fn look(&self, cx: &Cx<'_>, look: &mut Look);
+    /// The key of a mailbox that was found in a look, while the seat is still held.
+    unsafe fn key_line(&self, cx: &Cx<'_>, entry: u32) -> String;
     /// Drops what waits here; what runs is left alone.
     unsafe fn discard(&self, cx: &Cx<'_>);
     /// The worker's thread died of a bug: what it ran is given up.
     unsafe fn bury(&self, cx: &Cx<'_>);
+    /// What its options call it.
+    fn label(&self) -> &str;
+    /// What is counted of the dispatch, from any thread.
+    fn figures(&self) -> DispatchMetrics;
+    /// What is counted of its lane on a worker, from any thread.
+    fn lane_figures(&self, worker: usize) -> &LaneFigures;
     /// Shuts the door, from any thread.
     fn shut(&self, how: Shut);
 }

@@ -57,6 +57,7 @@ mod detached;
 mod mailbox;
 mod meter;
 mod prefetch;
+mod figures;
 mod discard;
 
 mod worker;
@@ -64,6 +65,8 @@ mod cx;
 mod seat;
 mod rescue;
 mod monitor;
+mod inspect;
+mod look;
 mod wake;
 mod sleep;
 mod task;
@@ -91,6 +94,8 @@ pub use error::{
     WouldBlockWorker,
 };
 pub use executor::KeyedExecutor;
+pub use figures::{DispatchMetrics, Refused, TurnLengths};
+pub use inspect::{Inspection, MailboxState, MailboxView};
 pub use keyspace::{Drained, Keyspace, Submit};
 pub use metrics::{ExecutorMetrics, WorkerMetrics};
 pub use options::{OnFailure, Options};

@@ -3,7 +3,7 @@
 //! The cost bounds a round (so that a busy worker does not look stuck) and feeds placement. It is a moving average over
 //! whole rounds, so it holds the executor's own work too. It decides nothing itself.
 
-use crate::time::nanos;
+use crate::time::Clock;
 
 /// Messages of a round while a message's cost is unknown.
 const UNMEASURED_MESSAGES: u32 = 8;
@@ -15,23 +15,24 @@ const MEASURE_EVERY: u32 = 32;
 const DEAR_NS: u64 = 1_000;
 
 /// Measures what a message costs, at most one clock read in and one out of a round.
-pub(crate) struct Meter {
+pub(crate) struct Meter<'a> {
+    clock: &'a Clock,
     started: Option<u64>,
     pub(crate) messages: u32,
     limit: u32,
     cost: u64,
 }
 
-impl Meter {
+impl<'a> Meter<'a> {
     /// Starts a round of a lane with this cost and this many messages since it was measured.
     #[inline]
-    pub(crate) fn start(cost: u64, unmeasured: u32, budget_ns: u64) -> Self {
+    pub(crate) fn start(clock: &'a Clock, cost: u64, unmeasured: u32, budget_ns: u64) -> Self {
         let measure = cost == 0 || cost >= DEAR_NS || unmeasured >= MEASURE_EVERY;
         let limit = match cost {
             0 => UNMEASURED_MESSAGES,
             _ => (budget_ns / cost).clamp(1, MOST_MESSAGES) as u32,
         };
-        Self { started: measure.then(nanos), messages: 0, limit, cost }
+        Self { clock, started: measure.then(|| clock.read()), messages: 0, limit, cost }
     }
 
     #[inline]
@@ -51,7 +52,7 @@ impl Meter {
         if self.messages == 0 {
             return (self.cost, unmeasured);
         }
-        let sample = ((nanos() - started) / u64::from(self.messages)).max(1);
+        let sample = ((self.clock.read() - started) / u64::from(self.messages)).max(1);
         // One round that was interrupted, or met one dear message, says little: an estimate grows by steps.
         let cost =
             if self.cost == 0 { sample } else { (self.cost * 3 + sample.min(self.cost * 8)).div_ceil(4) };

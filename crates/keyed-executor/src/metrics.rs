@@ -1,63 +1,31 @@
 //! Plain counters of an executor, read by whoever exports them; no exporter here.
 //!
 //! Each worker writes its own counters (one writer, so a relaxed load and store is enough) and publishes them with its
-//! completions; a reader sees each of them slightly late and never torn.
+//! completions; a reader sees each of them slightly late and never torn. What is counted of one dispatch is `figures.rs`.
 
-use crate::sync::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// A counter with one writer at a time: whoever owns the seat.
-#[derive(Debug)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    #[inline]
-    pub(crate) fn add(&self, n: u64) {
-        // A load and a store instead of a read-modify-write: rule 1 of seat/README.md gives the counter one writer at
-        // a time, handed over with the token.
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+use crate::figures::{Counter, DispatchMetrics};
 
 /// What one worker counts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WorkerCounters {
     pub(crate) messages: Counter,
     pub(crate) in_place: Counter,
     pub(crate) turns: Counter,
     pub(crate) tasks: Counter,
     pub(crate) panics: Counter,
+    pub(crate) failures: Counter,
+    pub(crate) discards: Counter,
     pub(crate) placements: Counter,
-    pub(crate) begun: Counter,
-    pub(crate) forgotten: Counter,
     pub(crate) parks: Counter,
+    /// Nanoseconds asleep.
+    pub(crate) asleep: Counter,
 }
 
 impl WorkerCounters {
-    pub(crate) fn new() -> Self {
-        Self {
-            messages: Counter::new(),
-            in_place: Counter::new(),
-            turns: Counter::new(),
-            tasks: Counter::new(),
-            panics: Counter::new(),
-            placements: Counter::new(),
-            begun: Counter::new(),
-            forgotten: Counter::new(),
-            parks: Counter::new(),
-        }
-    }
-
+    /// What was counted; what its lanes have is added by the caller.
     pub(crate) fn read(&self, running: bool, parked: bool) -> WorkerMetrics {
-        let forgotten = self.forgotten.get();
-        let begun = self.begun.get();
         WorkerMetrics {
             running,
             parked,
@@ -66,18 +34,76 @@ impl WorkerCounters {
             turns: self.turns.get(),
             tasks: self.tasks.get(),
             panics: self.panics.get(),
+            failures: self.failures.get(),
+            discards: self.discards.get(),
             placements: self.placements.get(),
-            live_mailboxes: begun.saturating_sub(forgotten),
+            live_mailboxes: 0,
+            ready: 0,
             parks: self.parks.get(),
+            parked_for: Duration::from_nanos(self.asleep.get()),
         }
     }
 }
 
-/// What an executor counted, worker by worker.
+/// What an executor counted, worker by worker and dispatch by dispatch.
+///
+/// ```
+/// use keyed_executor::KeyedExecutor;
+///
+/// let executor = KeyedExecutor::builder().workers(2).build()?;
+/// let orders = executor.keyspace(|_: u64| async {});
+/// orders.try_submit("order-1", 7)?;
+/// let metrics = executor.metrics();
+/// assert_eq!(metrics.dispatches[0].label, "keyspace");
+/// assert!(metrics.in_flight() <= 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ExecutorMetrics {
     /// One for each worker, in the order of their numbers.
     pub workers: Vec<WorkerMetrics>,
+    /// One for each dispatch and keyspace that something of is left, in the order in which they were opened.
+    pub dispatches: Vec<DispatchMetrics>,
+    /// Tasks that came back to whoever gave them.
+    pub rejected_tasks: u64,
+}
+
+impl ExecutorMetrics {
+    /// Workers whose thread runs and does not sleep.
+    #[must_use]
+    pub fn busy(&self) -> usize {
+        self.workers.iter().filter(|worker| worker.running && !worker.parked).count()
+    }
+
+    /// Workers whose thread sleeps.
+    #[must_use]
+    pub fn parked(&self) -> usize {
+        self.workers.iter().filter(|worker| worker.running && worker.parked).count()
+    }
+
+    /// Messages accepted whose permits have not come back, of all dispatches.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.dispatches.iter().map(|dispatch| dispatch.in_flight).sum()
+    }
+
+    /// Keys with an unfinished message that their worker has taken in, of all dispatches.
+    #[must_use]
+    pub fn live_mailboxes(&self) -> u64 {
+        self.dispatches.iter().map(|dispatch| dispatch.live_mailboxes).sum()
+    }
+
+    /// For how long the oldest unfinished message of all dispatches has been on its worker.
+    #[must_use]
+    pub fn oldest_unfinished(&self) -> Option<Duration> {
+        self.dispatches.iter().filter_map(|dispatch| dispatch.oldest_unfinished).max()
+    }
+
+    /// Mailboxes in the run queues of all workers.
+    #[must_use]
+    pub fn ready(&self) -> u64 {
+        self.dispatches.iter().map(|dispatch| dispatch.ready).sum()
+    }
 }
 
 /// What one worker counted since the executor was built.
@@ -97,10 +123,18 @@ pub struct WorkerMetrics {
     pub tasks: u64,
     /// Handlers and tasks that panicked.
     pub panics: u64,
+    /// Messages whose handler failed or panicked.
+    pub failures: u64,
+    /// Messages it dropped without a handler.
+    pub discards: u64,
     /// Mailboxes that were placed on it.
     pub placements: u64,
-    /// Mailboxes on it now.
+    /// Gauge: mailboxes on it now.
     pub live_mailboxes: u64,
+    /// Gauge: its run queue, the mailboxes on it that are ready.
+    pub ready: u64,
     /// Times it went to sleep.
     pub parks: u64,
+    /// For how long it slept, the sleep it is in not included: the rest of a second it was awake.
+    pub parked_for: Duration,
 }

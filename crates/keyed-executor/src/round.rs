@@ -60,17 +60,21 @@ where
     pub(crate) unsafe fn lane_holds_something(&self, cx: &Cx<'_>) -> bool {
         let worker = cx.worker.index();
         // SAFETY: rule 1 of seat/README.md: this function's contract.
-        let (held, taken) = unsafe { self.plain(worker, |plain| (plain.ready + plain.waiting, plain.taken)) };
-        held > 0 || self.lanes[worker].inbox.published() != taken
+        let taken = unsafe { self.plain(worker, |plain| plain.taken) };
+        let figures = &self.lanes[worker].figures;
+        figures.ready.get() + figures.waiting.get() > 0 || self.lanes[worker].inbox.published() != taken
     }
 
     /// Whether the lane has something to do that its last round did not see.
     pub(crate) unsafe fn lane_has_news(&self, cx: &Cx<'_>) -> bool {
         let worker = cx.worker.index();
         // SAFETY: rule 1 of seat/README.md: this function's contract.
-        let (taken, seen, ready) =
-            unsafe { self.plain(worker, |plain| (plain.taken, plain.seen_phase, plain.ready)) };
-        debug_assert_eq!(ready, 0, "a worker with a ready mailbox is not dry");
+        let (taken, seen) = unsafe { self.plain(worker, |plain| (plain.taken, plain.seen_phase)) };
+        debug_assert_eq!(
+            self.lanes[worker].figures.ready.get(),
+            0,
+            "a worker with a ready mailbox is not dry"
+        );
         self.lanes[worker].inbox.published() != taken || self.phase() != seen
     }
 
@@ -87,7 +91,7 @@ where
     #[inline]
     pub(crate) unsafe fn backlog(&self, worker: usize) -> u64 {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.plain(worker, |plain| plain.ready as u64 * plain.cost.max(1)) }
+        unsafe { self.lanes[worker].figures.ready.get() * self.plain(worker, |plain| plain.cost.max(1)) }
     }
 
     /// Takes what the inbox brought and runs ready mailboxes.
@@ -97,19 +101,18 @@ where
         unsafe {
             self.take_inbox(cx);
             let worker = cx.worker.index();
-            let (ready, cost, unmeasured) =
-                self.plain(worker, |plain| (plain.ready, plain.cost, plain.unmeasured));
-            if ready == 0 {
+            let (cost, unmeasured) = self.plain(worker, |plain| (plain.cost, plain.unmeasured));
+            if self.lanes[worker].figures.ready.get() == 0 {
                 return Ok(());
             }
-            let mut meter = Meter::start(cost, unmeasured, ROUND_NS);
+            let mut meter = Meter::start(cx.worker.clock(), cost, unmeasured, ROUND_NS);
             while !meter.is_used_up() && self.is_running() {
                 let Some(entry) = self.pop_ready(worker) else { break };
                 self.turn(cx, entry, &mut meter)?;
             }
             self.measured(cx, meter);
-            let (unshown, ready) = self.plain(worker, |plain| (plain.written - plain.shown, plain.ready));
-            if ready == 0 && unshown > 0 {
+            let unshown = self.plain(worker, |plain| plain.written - plain.shown);
+            if self.lanes[worker].figures.ready.get() == 0 && unshown > 0 {
                 // Whatever the worker's other lanes have to do: this one is dry.
                 self.publish(cx, Then::Dry);
             } else if unshown >= self.batch as u64 {
@@ -121,7 +124,7 @@ where
 
     /// Stores what a round measured, for the next one and for placement.
     #[inline]
-    pub(crate) unsafe fn measured(&self, cx: &Cx<'_>, meter: Meter) {
+    pub(crate) unsafe fn measured(&self, cx: &Cx<'_>, meter: Meter<'_>) {
         let worker = cx.worker.index();
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe {
@@ -170,6 +173,7 @@ where
         // SAFETY: rules 2 and 4 of seat/README.md: the item came to this worker, whose seat the caller holds.
         unsafe {
             self.link(slot, NONE);
+            self.reached(cx, slot);
             let (duty, last) = self.mailbox(entry, |mailbox| {
                 if item.is_fresh() {
                     *mailbox = Mailbox::new();
@@ -185,7 +189,7 @@ where
                 self.link(last, slot);
             }
             if duty == Duty::Queue {
-                cx.worker.counters().begun.add(1);
+                self.lanes[worker].figures.live.up();
                 self.push_ready(worker, entry);
             }
         }
@@ -196,8 +200,8 @@ where
         // SAFETY: rules 1 and 2 of seat/README.md: this function's contract.
         unsafe {
             self.mailbox(entry, |mailbox| mailbox.next_ready = NONE);
+            self.lanes[worker].figures.ready.up();
             let last = self.plain(worker, |plain| {
-                plain.ready += 1;
                 let last = if plain.ready_head == NONE { NONE } else { plain.ready_tail };
                 if last == NONE {
                     plain.ready_head = entry;
@@ -220,10 +224,8 @@ where
                 return None;
             }
             let next = self.mailbox(entry, |mailbox| mailbox.next_ready);
-            self.plain(worker, |plain| {
-                plain.ready_head = next;
-                plain.ready -= 1;
-            });
+            self.plain(worker, |plain| plain.ready_head = next);
+            self.lanes[worker].figures.ready.down();
             Some(entry)
         }
     }
@@ -260,15 +262,17 @@ where
     /// Ends an entry's waiting on this lane; false if it does not wait here.
     pub(crate) unsafe fn take_waiting(&self, worker: usize, entry: u32) -> bool {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe {
+        let waited = unsafe {
             self.plain(worker, |plain| {
-                let waited = plain
+                plain
                     .residents
                     .get_mut(entry as usize)
-                    .is_some_and(|resident| std::mem::replace(&mut resident.waiting, false));
-                plain.waiting -= usize::from(waited);
-                waited
+                    .is_some_and(|resident| std::mem::replace(&mut resident.waiting, false))
             })
+        };
+        if waited {
+            self.lanes[worker].figures.waiting.down();
         }
+        waited
     }
 }

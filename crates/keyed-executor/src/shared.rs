@@ -3,14 +3,16 @@
 //! How it ends is `shutdown.rs`.
 
 use crate::config::Config;
+use crate::contain::drop_contained;
 use crate::error::{RejectReason, Rejected};
 use crate::executor::Guard;
 use crate::lanes::Lanes;
+use crate::metrics::ExecutorMetrics;
 use crate::rescue::{Rescue, Spare};
 use crate::shutdown::Threads;
 use crate::sleep::Notified;
 use crate::sync::{
-    Arc, AtomicBool, AtomicUsize, Condvar, Mutex, OnceLock, Ordering, Weak, lock, spawn_named,
+    Arc, AtomicBool, AtomicUsize, Condvar, Figure, Mutex, OnceLock, Ordering, Weak, lock, spawn_named,
 };
 use crate::task::{Task, TaskCell};
 use crate::worker::{self, Entry, Job, Left, Worker};
@@ -52,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) rescue: Rescue,
     pub(crate) spawn: Spawn,
     pub(crate) round_robin: AtomicUsize,
+    /// Tasks that came back.
+    pub(crate) rejected: Figure,
     #[cfg(feature = "tokio")]
     pub(crate) tokio: Option<tokio::runtime::Handle>,
 }
@@ -154,6 +158,18 @@ impl Shared {
         worker: usize,
         task: T,
     ) -> Result<(), Rejected<T>> {
+        let submitted = self.try_submit(worker, task);
+        if submitted.is_err() {
+            self.rejected.fetch_add(1, Ordering::Relaxed);
+        }
+        submitted
+    }
+
+    fn try_submit<T: FnOnce() + Send + 'static>(
+        self: &Arc<Self>,
+        worker: usize,
+        task: T,
+    ) -> Result<(), Rejected<T>> {
         if self.is_closed() {
             return Err(Rejected { task, reason: RejectReason::Closed });
         }
@@ -188,6 +204,34 @@ impl Shared {
         true
     }
 
+    /// The dispatches of which something is left, in the order in which they were opened.
+    ///
+    /// Whoever asks may be the last one to have one of them: it gives them back to [`let_go`].
+    pub(crate) fn dispatches(&self) -> Vec<Arc<dyn Lanes>> {
+        lock(&self.dispatches).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// What is counted of the workers and of every dispatch.
+    pub(crate) fn metrics(&self) -> ExecutorMetrics {
+        let dispatches = self.dispatches();
+        let workers = self.workers.iter().enumerate().map(|(index, worker)| {
+            let mut metrics = worker.counters().read(worker.is_running(), worker.sleeper().sleeps());
+            for lanes in &dispatches {
+                let figures = lanes.lane_figures(index);
+                metrics.live_mailboxes += figures.live.get();
+                metrics.ready += figures.ready.get();
+            }
+            metrics
+        });
+        let metrics = ExecutorMetrics {
+            workers: workers.collect(),
+            dispatches: self.figures(&dispatches),
+            rejected_tasks: self.rejected.load(Ordering::Relaxed),
+        };
+        let_go(dispatches);
+        metrics
+    }
+
     /// Whether later submissions are refused.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
@@ -196,6 +240,13 @@ impl Shared {
     /// Whether nothing is started any more.
     pub(crate) fn is_forced(&self) -> bool {
         self.forced.load(Ordering::Acquire)
+    }
+}
+
+/// Lets go of dispatches that were looked at; what the last one to have a dispatch drops is the user's.
+pub(crate) fn let_go(dispatches: Vec<Arc<dyn Lanes>>) {
+    for lanes in dispatches {
+        drop_contained("a dispatch", lanes);
     }
 }
 

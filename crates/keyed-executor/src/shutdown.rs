@@ -73,9 +73,7 @@ impl Shared {
         if no_seat_left {
             self.rescue.end();
         }
-        let dispatches: Vec<_> =
-            lock(&self.dispatches).iter().filter_map(crate::sync::Weak::upgrade).collect();
-        for dispatch in dispatches {
+        for dispatch in self.dispatches() {
             // Waiting submitters are woken in there. Whatever they do, the others' doors are shut too.
             if let Err(panic) = contain(|| dispatch.shut(how)) {
                 tracing::error!(panic, "shutting a dispatch panicked");
@@ -112,6 +110,10 @@ impl Shared {
 
     /// Borrows a seat as soon as it can be had and drops what waits on it.
     fn discard_on(worker: &Arc<Worker>) -> usize {
+        // The call comes from a key's `Debug` inside a look at that worker, which drops what waits there after the look.
+        if crate::inspect::looks_at(worker) {
+            return 0;
+        }
         loop {
             if let Some((token, borrowed)) = worker.try_borrow() {
                 // SAFETY: rule 1 of seat/README.md: the seat was borrowed, and is given back after the last use.

@@ -191,8 +191,8 @@ where
 
 impl<S, KF, K, M, H, F> Control for Core<S, KF, K, M, H, F>
 where
-    S: Send + 'static,
-    KF: Send + 'static,
+    S: Stream<Item = Result<M, ErrorOf<F>>> + Send + 'static,
+    KF: Fn(&M) -> K + Send + 'static,
     K: Hash + Eq + Debug + Send + Sync + 'static,
     M: Send + 'static,
     H: Fn(M) -> F + Send + Sync + 'static,
@@ -201,6 +201,14 @@ where
 {
     fn cancel(&self) {
         self.engine.stop(Cause::Cancelled);
+    }
+
+    fn metrics(&self) -> crate::DispatchMetrics {
+        self.engine.shared.figures(&[self.me()]).pop().unwrap_or_default()
+    }
+
+    fn inspect(&self, limit: usize) -> crate::Inspection {
+        self.engine.shared.inspect(&[self.me()], limit)
     }
 }
 

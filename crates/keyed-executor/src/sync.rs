@@ -6,7 +6,8 @@
 //! under `cfg(loom)`.
 //!
 //! Reference counts (`Arc`, `Weak`), write-once cells and the task queue are not modelled: under either tool they stay
-//! the real ones or a plain locked queue. What the models check is the crate's own protocols.
+//! the real ones or a plain locked queue, and so do figures that one thread at a time writes and others are only shown.
+//! What the models check is the crate's own protocols.
 
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 pub(crate) use real::*;
@@ -17,6 +18,8 @@ pub(crate) use modelled::*;
 #[cfg(keyed_shuttle)]
 pub(crate) use shuffled::*;
 
+/// A number that is shown: no protocol rests on what another thread reads of it, so no model looks at it.
+pub(crate) use std::sync::atomic::AtomicU64 as Figure;
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// Takes a lock whatever happened to an earlier holder.

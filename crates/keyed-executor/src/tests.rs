@@ -14,6 +14,8 @@ mod loom_force_vs_running;
 #[cfg(keyed_loom)]
 mod loom_handover;
 #[cfg(keyed_loom)]
+mod loom_inspect_vs_running;
+#[cfg(keyed_loom)]
 mod loom_lend_vs_borrow;
 #[cfg(keyed_loom)]
 mod loom_one_key_two_workers;

@@ -62,7 +62,7 @@ where
         &self,
         cx: &Cx<'_>,
         entry: u32,
-        meter: &mut Meter,
+        meter: &mut Meter<'_>,
     ) -> Result<(), Lost<ErrorOf<F>>> {
         let worker = cx.worker.index();
         cx.worker.counters().turns.add(1);
@@ -70,7 +70,9 @@ where
         unsafe {
             self.plain(worker, |plain| plain.turn = entry);
             let cell = self.cell(cx, entry);
-            let mut left = self.shared.config.throughput;
+            let throughput = self.shared.config.throughput;
+            let figures = &self.lanes[worker].figures;
+            let mut left = throughput;
             let mut duty = self.mailbox(entry, |mailbox| mailbox.on(Event::Begin));
             if duty == Duty::Start {
                 self.start_next(entry);
@@ -89,6 +91,7 @@ where
                 meter.ran();
                 if let Ran::Pending { woken } = ran {
                     self.suspend(worker, entry, woken);
+                    figures.turn_ended(throughput - left);
                     break;
                 }
                 let failed = self.account(cx, ran, || self.key_text(entry));
@@ -102,7 +105,7 @@ where
                     })
                 });
                 match duty {
-                    Duty::Forget => cx.worker.counters().forgotten.add(1),
+                    Duty::Forget => figures.live.down(),
                     Duty::Queue => self.push_ready(worker, entry),
                     _ => self.start_next(entry),
                 }
@@ -110,6 +113,7 @@ where
                 // worker's, and whoever borrows this seat then must not find it here.
                 if duty != Duty::Start {
                     self.plain(worker, |plain| plain.turn = NONE);
+                    figures.turn_ended(throughput - left);
                 }
                 self.complete(
                     cx,
@@ -122,6 +126,7 @@ where
                 }
                 if !self.is_running() {
                     self.put_back(worker, entry);
+                    figures.turn_ended(throughput - left);
                     break;
                 }
             }
@@ -207,10 +212,8 @@ where
             if self.mailbox(entry, |mailbox| mailbox.on(event)) == Duty::Queue {
                 self.push_ready(worker, entry);
             } else {
-                self.plain(worker, |plain| {
-                    plain.residents[entry as usize].waiting = true;
-                    plain.waiting += 1;
-                });
+                self.plain(worker, |plain| plain.residents[entry as usize].waiting = true);
+                self.lanes[worker].figures.waiting.up();
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::sync::{
     Arc, AtomicBool, AtomicU64, AtomicUsize, Ordering, SegQueue, UnsafeCell, Weak, local, spin_hint,
 };
 use crate::task::Task;
-use crate::time::nanos;
+use crate::time::{Clock, nanos};
 use crate::wake::WakeStack;
 
 /// Tasks run before the lanes get their turn.
@@ -86,6 +86,7 @@ pub(crate) struct Worker {
     /// Estimated nanoseconds of ready work at the end of the last round.
     backlog: CachePadded<AtomicU64>,
     counters: WorkerCounters,
+    clock: Clock,
     seat: UnsafeCell<Seat>,
 }
 
@@ -106,7 +107,8 @@ impl Worker {
             jobs: SegQueue::new(),
             started: AtomicBool::new(false),
             backlog: CachePadded::new(AtomicU64::new(0)),
-            counters: WorkerCounters::new(),
+            counters: WorkerCounters::default(),
+            clock: Clock::default(),
             seat: UnsafeCell::new(Seat::default()),
         })
     }
@@ -160,6 +162,11 @@ impl Worker {
         &self.counters
     }
 
+    /// When its thread last looked at the clock.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// Whether its thread was started and is not gone.
     pub(crate) fn is_running(&self) -> bool {
         self.started.load(Ordering::Acquire) && !self.sleeper.is_gone()
@@ -211,6 +218,7 @@ pub(crate) fn occupy(shared: &Arc<Shared>, worker: &Arc<Worker>, thread: usize, 
     let current = Current { executor: shared.guard(), worker: Arc::clone(worker), thread };
     CURRENT.with(|known| *known.borrow_mut() = Some(current));
     worker.sleeper.introduce();
+    worker.clock.read();
     let token = worker.token_of(thread);
     if entry == Entry::First {
         let back = token.take_back();
@@ -276,7 +284,9 @@ fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
             }
         }
         worker.counters.parks.add(1);
+        let asleep_at = worker.clock.read();
         cx.park_while(|| worker.sleeper.sleep());
+        worker.counters.asleep.add(worker.clock.read() - asleep_at);
         shared.rescue.watch();
         if spin > 0 {
             last_wait = nanos() - ran_dry_at;
@@ -364,6 +374,7 @@ fn run_jobs(shared: &Shared, cx: &Cx<'_>) -> bool {
                     cx.worker.counters.panics.add(1);
                     tracing::error!(panic, "a task panicked");
                 }
+                cx.worker.clock.read();
             }
         }
     }

@@ -14,6 +14,8 @@ use crate::credit::{Need, Then, Ticket};
 use crate::engine::Engine;
 use crate::error::{Cause, Ledger, Outcome, SubmitError, SubmitRefusal};
 use crate::executor::Guard;
+use crate::figures::DispatchMetrics;
+use crate::inspect::Inspection;
 use crate::intake::{Intake, Place};
 use crate::lane::Item;
 use crate::lanes::Lanes;
@@ -326,6 +328,18 @@ where
                 return None;
             }
         }
+    }
+
+    fn refused(&self, reason: SubmitRefusal) {
+        self.engine.refusals.count(reason);
+    }
+
+    fn metrics(&self) -> DispatchMetrics {
+        self.engine.shared.figures(&[self.me()]).pop().unwrap_or_default()
+    }
+
+    fn inspect(&self, limit: usize) -> Inspection {
+        self.engine.shared.inspect(&[self.me()], limit)
     }
 
     fn close(&self) {

@@ -8,7 +8,9 @@ use super::core::{Core, Side};
 use crate::credit::Then;
 use crate::cx::Cx;
 use crate::error::{Cause, Outcome};
+use crate::figures::{DispatchMetrics, LaneFigures};
 use crate::lanes::{Lanes, Round, Shut};
+use crate::look::Look;
 use crate::seat::AttachId;
 
 impl<K, M, H, F> Lanes for Core<K, M, H, F>
@@ -90,6 +92,15 @@ where
         unsafe { self.engine.lane_has_news(cx) }
     }
 
+    unsafe fn look(&self, cx: &Cx<'_>, look: &mut Look) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.look_at_lane(cx, look) };
+    }
+
+    unsafe fn key_line(&self, _cx: &Cx<'_>, entry: u32) -> String {
+        self.engine.key_line(entry)
+    }
+
     unsafe fn discard(&self, cx: &Cx<'_>) {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe { self.engine.discard_lane(cx) };
@@ -98,6 +109,18 @@ where
     unsafe fn bury(&self, cx: &Cx<'_>) {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe { self.engine.bury_lane(cx) };
+    }
+
+    fn label(&self) -> &str {
+        &self.engine.options.label
+    }
+
+    fn figures(&self) -> DispatchMetrics {
+        self.engine.figures()
+    }
+
+    fn lane_figures(&self, worker: usize) -> &LaneFigures {
+        &self.engine.lanes[worker].figures
     }
 
     fn shut(&self, how: Shut) {

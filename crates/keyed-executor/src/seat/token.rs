@@ -42,6 +42,11 @@ impl Borrowed {
         self.0 == word
     }
 
+    /// Whether the occupant sleeps.
+    pub(crate) fn was_parked(&self) -> bool {
+        self.0 & STATE == PARKED
+    }
+
     /// Whether the occupant is inside something for which it may lose its seat.
     pub(crate) fn may_be_taken(&self) -> bool {
         self.0 & STATE == LENT

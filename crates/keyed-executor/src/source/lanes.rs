@@ -11,7 +11,9 @@ use crate::credit::Then;
 use crate::cx::Cx;
 use crate::engine::ErrorOf;
 use crate::error::{Cause, DispatchError, Outcome};
+use crate::figures::{DispatchMetrics, LaneFigures};
 use crate::lanes::{Lanes, Round, Shut};
+use crate::look::{IN_PLACE, Look};
 use crate::seat::AttachId;
 use crate::sync::{Arc, Ordering};
 use crate::wake::{SOURCE, WakeCell};
@@ -155,6 +157,28 @@ where
         }
     }
 
+    unsafe fn look(&self, cx: &Cx<'_>, look: &mut Look) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.look_at_lane(cx, look);
+            if cx.worker.index() == self.home && self.side(|side| side.in_place.is_some()) {
+                look.add_in_place();
+            }
+        }
+    }
+
+    unsafe fn key_line(&self, _cx: &Cx<'_>, entry: u32) -> String {
+        if entry != IN_PLACE {
+            return self.engine.key_line(entry);
+        }
+        self.side.with(|side| {
+            // SAFETY: rules 1 and 5 of seat/README.md: this function's contract; the side is only read, and the key's
+            // `Debug` cannot reach it: whoever looks again meanwhile is refused (`worker::look_at`).
+            let key = unsafe { &(*side).in_place };
+            key.as_ref().map(|(key, _)| crate::contain::line(key)).unwrap_or_default()
+        })
+    }
+
     unsafe fn discard(&self, cx: &Cx<'_>) {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe { self.engine.discard_lane(cx) };
@@ -177,6 +201,18 @@ where
                 tracing::error!(panic, "waking who awaits a dispatch panicked");
             }
         }
+    }
+
+    fn label(&self) -> &str {
+        &self.engine.options.label
+    }
+
+    fn figures(&self) -> DispatchMetrics {
+        self.engine.figures()
+    }
+
+    fn lane_figures(&self, worker: usize) -> &LaneFigures {
+        &self.engine.lanes[worker].figures
     }
 
     fn shut(&self, how: Shut) {

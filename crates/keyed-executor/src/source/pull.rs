@@ -75,7 +75,7 @@ where
             let is_cheap = cost > 0 && cost <= IN_PLACE_NS && step_cost <= IN_PLACE_NS;
             let start = if is_cheap { Start::InPlace } else { Start::Queued };
             // A step is the source's work and, in place, the handler's: both are bounded by it.
-            let mut meter = Meter::start(step_cost, unmeasured, TURN_NS);
+            let mut meter = Meter::start(cx.worker.clock(), step_cost, unmeasured, TURN_NS);
             let mut pulled = 0;
             let mut yielded = false;
             while self.side(|side| side.input == Input::Ready && side.budget > 0)
@@ -199,7 +199,7 @@ where
             match found {
                 Ok(Place::Live { entry, worker }) => self.queue(cx, entry, worker, false, message),
                 Ok(Place::Absent) => {
-                    if start == Start::InPlace && self.engine.plain(self.home, |plain| plain.ready == 0) {
+                    if start == Start::InPlace && self.engine.lanes[self.home].figures.ready.get() == 0 {
                         return self.run_in_place(cx, key, hash, message);
                     }
                     match self.choose() {
@@ -235,7 +235,7 @@ where
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
             let here = self.engine.plain(self.home, |plain| LaneView {
-                queued: plain.ready as u64,
+                queued: self.engine.lanes[self.home].figures.ready.get(),
                 cost: plain.cost,
                 worker: Doing::Looking,
             });
@@ -271,6 +271,7 @@ where
                 item
             });
             if worker == self.home {
+                self.engine.lanes[worker].figures.kept.add(1);
                 self.engine.enqueue(cx, item);
             }
         }
@@ -350,10 +351,13 @@ where
                     let _ = mailbox.on(Event::Begin);
                     mailbox.running = slot;
                 });
+                self.engine.reached(cx, slot);
                 Some(entry)
             })?;
             cx.worker.counters().placements.add(1);
-            cx.worker.counters().begun.add(1);
+            let figures = &self.engine.lanes[self.home].figures;
+            figures.kept.add(1);
+            figures.live.up();
             Some(entry)
         }
     }

@@ -77,7 +77,7 @@ fn without_a_single_thread_every_door_says_so_and_hands_the_message_back() {
 }
 
 /// A dispatch whose own code panics: what only a bug of this crate can do.
-struct Bug(AtomicUsize);
+struct Bug(AtomicUsize, crate::figures::LaneFigures);
 
 impl crate::lanes::Lanes for Bug {
     unsafe fn attached(&self, _cx: &Cx<'_>, _id: AttachId) {
@@ -99,9 +99,22 @@ impl crate::lanes::Lanes for Bug {
     }
     unsafe fn adopt(&self, _cx: &Cx<'_>) {}
     unsafe fn handed_in(&self, _cx: &Cx<'_>) {}
+    unsafe fn look(&self, _cx: &Cx<'_>, _look: &mut crate::look::Look) {}
+    unsafe fn key_line(&self, _cx: &Cx<'_>, _entry: u32) -> String {
+        String::new()
+    }
     unsafe fn discard(&self, _cx: &Cx<'_>) {}
     unsafe fn bury(&self, _cx: &Cx<'_>) {
         self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn label(&self) -> &str {
+        "bug"
+    }
+    fn figures(&self) -> crate::DispatchMetrics {
+        crate::DispatchMetrics::default()
+    }
+    fn lane_figures(&self, _worker: usize) -> &crate::figures::LaneFigures {
+        &self.1
     }
     fn shut(&self, _how: crate::lanes::Shut) {}
 }
@@ -119,7 +132,9 @@ fn a_worker_that_dies_rejects_its_tasks_and_its_keys_go_to_the_others() {
     receiver.recv_timeout(LONG).expect("the first message is handled");
     let shared = executor.inner();
     shared.ensure_started(&shared.workers[0]).expect("it starts");
-    shared.workers[0].jobs().push(Job::Attach(Arc::new(Bug(AtomicUsize::new(0)))));
+    shared.workers[0]
+        .jobs()
+        .push(Job::Attach(Arc::new(Bug(AtomicUsize::new(0), crate::figures::LaneFigures::default()))));
     let _ = shared.workers[0].sleeper().notify();
     while shared.workers[0].is_running() {
         std::thread::yield_now();
