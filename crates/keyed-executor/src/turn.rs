@@ -24,8 +24,29 @@ use crate::wake::{CellRef, WakeCell, polling};
 /// Completions are not held back for longer than this much expected work.
 const HELD_UP_NS: u64 = 20_000;
 
-/// What one poll of a handler brought.
-type Stepped<E> = Poll<Result<(), E>>;
+/// What one poll of a handler brought, written where it is read: the way through the value of a contained closure costs
+/// more than a cheap handler.
+struct Stepped<E> {
+    /// How the handler ended, if it did.
+    ended: Option<Result<(), E>>,
+    /// Whether it woke itself.
+    woken: bool,
+    written: Written,
+}
+
+/// Whether a future is in its place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Yes,
+    No,
+}
+
+impl<E> Stepped<E> {
+    #[inline]
+    fn new(written: Written) -> Self {
+        Self { ended: None, woken: false, written }
+    }
+}
 
 /// How a message's run ended for now.
 pub(crate) enum Ran<E> {
@@ -247,70 +268,67 @@ where
         message: M,
     ) -> (Ran<ErrorOf<F>>, Back) {
         let place = &self.places[entry as usize].future;
-        let mut written = false;
-        let flag = &mut written;
-        let (ran, back) = cx.lent(move || {
+        let mut stepped = Stepped::new(Written::No);
+        let into = &mut stepped;
+        let (contained, back) = cx.lent(move || {
             let future = (self.handler)(message);
             // SAFETY: rule 3 of seat/README.md: the place is empty and its mailbox is Running, or it is the place of
             // rule 7.
             place.with_mut(|place| unsafe { (*place).write(future) });
-            *flag = true;
+            into.written = Written::Yes;
             // SAFETY: rule 3: the future was just written.
-            let ended = unsafe { self.poll(entry, cell) };
-            if ended.0.is_ready() {
-                *flag = false;
-                // SAFETY: rule 3: it ended, and nobody else drops it.
-                place.with_mut(|place| unsafe { (*place).assume_init_drop() });
-            }
-            (ended.0.map(Outcome::into_result), ended.1)
+            unsafe { self.poll(entry, cell, into) };
         });
         // SAFETY: rule 3, as above.
-        (unsafe { self.ran(entry, ran, written) }, back)
+        (unsafe { self.ran(entry, contained, stepped) }, back)
     }
 
     /// Polls a message that was started before.
     #[inline]
     unsafe fn resume(&self, cx: &Cx<'_>, entry: u32, cell: CellRef) -> (Ran<ErrorOf<F>>, Back) {
-        let place = &self.places[entry as usize].future;
-        let mut written = true;
-        let flag = &mut written;
-        let (ran, back) = cx.lent(move || {
-            // SAFETY: rule 3 of seat/README.md: the mailbox was Resumed, so its future is in its place.
-            let ended = unsafe { self.poll(entry, cell) };
-            if ended.0.is_ready() {
-                *flag = false;
-                // SAFETY: rule 3: it ended, and nobody else drops it.
-                place.with_mut(|place| unsafe { (*place).assume_init_drop() });
-            }
-            (ended.0.map(Outcome::into_result), ended.1)
-        });
+        let mut stepped = Stepped::new(Written::Yes);
+        let into = &mut stepped;
+        // SAFETY: rule 3 of seat/README.md: the mailbox was Resumed, so its future is in its place.
+        let (contained, back) = cx.lent(move || unsafe { self.poll(entry, cell, into) });
         // SAFETY: rule 3, as above.
-        (unsafe { self.ran(entry, ran, written) }, back)
+        (unsafe { self.ran(entry, contained, stepped) }, back)
     }
 
+    /// Polls the future of an entry; one that ended is dropped.
     #[inline]
-    unsafe fn poll(&self, entry: u32, cell: CellRef) -> (Poll<F::Output>, bool) {
+    unsafe fn poll(&self, entry: u32, cell: CellRef, into: &mut Stepped<ErrorOf<F>>) {
         self.places[entry as usize].future.with_mut(|place| {
             // SAFETY: rule 3 of seat/README.md: the future is in its place, it is never moved out of it, and this
             // thread is the one that polls it.
             let future = unsafe { Pin::new_unchecked((*place).assume_init_mut()) };
             // SAFETY: rule 8 of seat/README.md: the lane keeps the cell as long as the engine lives.
-            unsafe { polling(cell, |waker| future.poll(&mut Context::from_waker(waker))) }
-        })
+            let (polled, woken) =
+                unsafe { polling(cell, |waker| future.poll(&mut Context::from_waker(waker))) };
+            into.woken = woken;
+            if let Poll::Ready(output) = polled {
+                into.written = Written::No;
+                // SAFETY: rule 3: it ended, and nobody else drops it.
+                unsafe { (*place).assume_init_drop() };
+                // Last: if that drop panics, the output is dropped here as well.
+                into.ended = Some(output.into_result());
+            }
+        });
     }
 
     #[inline]
     unsafe fn ran(
         &self,
         entry: u32,
-        ran: Result<(Stepped<ErrorOf<F>>, bool), String>,
-        written: bool,
+        contained: Result<(), String>,
+        stepped: Stepped<ErrorOf<F>>,
     ) -> Ran<ErrorOf<F>> {
-        match ran {
-            Ok((Poll::Ready(result), _)) => Ran::Done(result),
-            Ok((Poll::Pending, woken)) => Ran::Pending { woken },
+        match contained {
+            Ok(()) => match stepped.ended {
+                Some(result) => Ran::Done(result),
+                None => Ran::Pending { woken: stepped.woken },
+            },
             Err(panic) => {
-                if written {
+                if stepped.written == Written::Yes {
                     // Before the outcome is handed in, and whether or not the seat is still this thread's: nobody else
                     // touches a future that is not waiting.
                     // SAFETY: rule 3 of seat/README.md: the poll panicked, the future is still in its place.
