@@ -205,7 +205,8 @@ impl<K: DispatchKind> Component for Dispatcher<K> {
             }
             child.open().map_err(StartError::Gate)?;
         }
-        tracing::info!(dispatcher = %self.name, receivers = children.len(), "started");
+        let strategy = self.execution.strategy();
+        tracing::info!(dispatcher = %self.name, %strategy, receivers = children.len(), "started");
         Ok(())
     }
 

@@ -71,6 +71,15 @@ impl Execution {
         }
     }
 
+    /// Which of the strategies it is.
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        match self {
+            Self::Keyed => Strategy::Keyed,
+            Self::Grouped { .. } => Strategy::Grouped,
+        }
+    }
+
     /// What a receiver of these aggregate types runs on. No thread is started by it.
     pub(crate) fn prepare(&self, types: &[NamedAggregate]) -> Result<Prepared, SupplierStopped> {
         match self {

@@ -188,3 +188,24 @@ fn a_log_never_disturbs_the_report() {
     assert_eq!(json_of(&output)["rows"], 1);
     assert!(run(&["--json", "--input", path(&input)]).stderr.is_empty());
 }
+
+#[test]
+fn the_strategy_of_the_configuration_is_the_one_that_runs() {
+    let input = temp_file("strategy.csv", HEADER);
+    let grouped = temp_file("strategy.toml", "[wow.dispatch]\nstrategy = 'grouped'\nspin = '1us'\n");
+    let told = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = program();
+        command.env("RUST_LOG", "info").envs(variables.iter().copied());
+        command.args(["--json", "--input", path(&input)]).args(arguments);
+        text(&crate::common::finish(command.spawn().expect("the program starts")).stderr).to_owned()
+    };
+    let config = ["--config", path(&grouped)];
+    let on_groups = told(&config, &[]);
+    assert_eq!(on_groups.matches("strategy=grouped").count(), 2, "commands and projection: {on_groups}");
+    let no_effect = "wow.dispatch.spin has no effect while wow.dispatch.strategy is grouped";
+    assert!(on_groups.contains(no_effect), "{on_groups}");
+    let keyed = told(&[], &[]);
+    assert_eq!(keyed.matches("strategy=keyed").count(), 2, "{keyed}");
+    let overridden = told(&config, &[("WOW_DISPATCH_STRATEGY", "keyed")]);
+    assert_eq!(overridden.matches("strategy=keyed").count(), 2, "{overridden}");
+}
