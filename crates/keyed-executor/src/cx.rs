@@ -6,6 +6,7 @@
 
 use crate::contain::contain;
 use crate::lanes::Lanes;
+use crate::seat::Seat;
 use crate::seat::token::{Back, Token};
 use crate::sync::Arc;
 use crate::worker::{Job, Worker};
@@ -117,7 +118,18 @@ impl<'a> Cx<'a> {
     /// Takes what threads that lost this seat left with a dispatch.
     pub(crate) fn take_handed_in(&self, lanes: &dyn Lanes) {
         // SAFETY: rule 1 of seat/README.md: the context's contract is that the caller holds the seat.
-        unsafe { lanes.handed_in(self) };
+        unsafe {
+            lanes.handed_in(self);
+            self.worker.with_seat(|seat| seat.warm_up_same(lanes));
+        }
+    }
+
+    /// Works on the seat.
+    #[inline]
+    pub(crate) fn seat<R>(&self, access: impl FnOnce(&mut Seat) -> R) -> R {
+        // SAFETY: rule 1 of seat/README.md: the context's contract is that the caller holds the seat; no access here
+        // runs user code or comes back to the seat.
+        unsafe { self.worker.with_seat(access) }
     }
 
     /// Whether something waits on this seat that another thread could go on with.

@@ -14,8 +14,8 @@ use crate::executor::Guard;
 use crate::lanes::{Lanes, Round};
 use crate::metrics::WorkerCounters;
 use crate::placement::SHORT_NS;
-use crate::seat::Seat;
 use crate::seat::token::{Back, Borrowed, Token};
+use crate::seat::{Remains, Seat};
 use crate::shared::Shared;
 use crate::sleep::Sleeper;
 use crate::sync::{
@@ -29,6 +29,8 @@ use crate::wake::WakeStack;
 const TASKS_A_ROUND: usize = 16;
 /// A worker that is always busy gives back what is finished at least once in so many rounds.
 const BUSY_ROUNDS: u32 = 16;
+/// With so many cold dispatches every second round asks all of them for news, with twice as many every third.
+const COLD_A_ROUND: usize = 32;
 /// Polls of an empty worker between two looks at the clock while it spins.
 const POLLS_A_LOOK: u32 = 32;
 
@@ -249,8 +251,9 @@ fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
     // The first wait of a thread counts as infinitely long (KE-16).
     let mut last_wait = u64::MAX;
     let mut busy_rounds = 0;
+    let mut rounds_since_scan = usize::MAX;
     loop {
-        let busy = match round(shared, cx) {
+        let busy = match round(shared, cx, &mut rounds_since_scan) {
             Did::Lost => return Left::Lost,
             did => did == Did::More,
         };
@@ -265,8 +268,10 @@ fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
         let ran_dry_at = if spin > 0 { nanos() } else { 0 };
         if spin > 0 && last_wait < spin && spun_into_work(shared, cx, ran_dry_at, spin) {
             last_wait = nanos() - ran_dry_at;
+            rounds_since_scan = usize::MAX;
             continue;
         }
+        rounds_since_scan = usize::MAX;
         worker.sleeper.announce();
         if has_news(cx) {
             worker.sleeper.cancel();
@@ -277,7 +282,7 @@ fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
             return Left::Done;
         }
         // A notifier that comes from here on finds this worker asleep and wakes it, whatever `rest` still does.
-        for index in 0..cx.attachments() {
+        while let Some(index) = cx.seat(Seat::next_untidy) {
             if let Some(lanes) = cx.lanes(index) {
                 // SAFETY: rule 1 of seat/README.md; the dispatch stays attached, as in `round`.
                 unsafe { (*lanes).rest(cx) };
@@ -305,35 +310,53 @@ enum Did {
     Lost,
 }
 
-/// One round over everything.
-fn round(shared: &Shared, cx: &Cx<'_>) -> Did {
+/// One round over everything that is warm; what is cold is asked for news in some of them.
+fn round(shared: &Shared, cx: &Cx<'_>, rounds_since_scan: &mut usize) -> Did {
     let worker = cx.worker;
     let mut busy = run_jobs(shared, cx);
     if !worker.wakes.is_empty() {
         busy = true;
         worker.wakes.take(|cell| {
-            // SAFETY: rule 1 of seat/README.md: the context's contract is that the caller holds the seat.
-            let lanes = unsafe { worker.with_seat(|seat| seat.find(cell.attached()).map(Arc::as_ptr)) };
+            let lanes = cx.seat(|seat| {
+                let lanes = seat.find(cell.attached()).map(Arc::as_ptr)?;
+                seat.warm_up(cell.attached().index as usize);
+                Some(lanes)
+            });
             if let Some(lanes) = lanes {
                 // SAFETY: rule 1; the dispatch stays attached, as in `discard_all`.
                 unsafe { (*lanes).wake(cx, cell.entry()) };
             }
         });
     }
+    // A scan costs a few nanoseconds for each of them, a round some microseconds: a few per cent at most.
+    *rounds_since_scan = rounds_since_scan.saturating_add(1);
+    if *rounds_since_scan > cx.attachments() / COLD_A_ROUND {
+        *rounds_since_scan = 0;
+        warm_up_what_has_news(cx);
+    }
     let mut backlog = 0;
-    for index in 0..cx.attachments() {
-        let Some(lanes) = cx.lanes(index) else { continue };
+    let mut position = 0;
+    while let Some(index) = cx.seat(|seat| seat.warm_at(position)) {
+        let Some(lanes) = cx.lanes(index) else {
+            debug_assert!(false, "what is warm is attached");
+            position += 1;
+            continue;
+        };
         // SAFETY: rule 1; the dispatch stays attached until `detach` below.
         match unsafe { (*lanes).round(cx) } {
             Round::Busy { backlog_ns } => {
                 busy = true;
                 backlog += backlog_ns;
+                cx.seat(|seat| seat.had_round(position, Remains::Work));
+                position += 1;
             }
-            Round::Dry => {}
+            Round::Dry => {
+                cx.seat(|seat| seat.had_round(position, Remains::Nothing));
+                position += 1;
+            }
             Round::Lost => return Did::Lost,
             Round::Ended => {
-                // SAFETY: rule 1 of seat/README.md: the context's contract is that the caller holds the seat.
-                let ended = unsafe { worker.with_seat(|seat| seat.detach(index)) };
+                let ended = cx.seat(|seat| seat.detach(index));
                 cx.drop_user("a dispatch that ended", ended);
             }
         }
@@ -347,13 +370,29 @@ fn round(shared: &Shared, cx: &Cx<'_>) -> Did {
 /// Gives back what is finished; true if that brought new work.
 fn settle(cx: &Cx<'_>) -> bool {
     let mut busy = false;
-    for index in 0..cx.attachments() {
-        if let Some(lanes) = cx.lanes(index) {
-            // SAFETY: rule 1 of seat/README.md; the dispatch stays attached, as in `round`.
-            busy |= unsafe { (*lanes).settle(cx) };
+    let mut position = 0;
+    while let Some(index) = cx.seat(|seat| seat.warm_at(position)) {
+        // SAFETY: rule 1 of seat/README.md; the dispatch stays attached, as in `round`.
+        let brought = cx.lanes(index).is_some_and(|lanes| unsafe { (*lanes).settle(cx) });
+        busy |= brought;
+        if brought || !cx.seat(|seat| seat.cool_down(position)) {
+            position += 1;
         }
     }
     busy
+}
+
+/// Looks at every dispatch that is cold.
+fn warm_up_what_has_news(cx: &Cx<'_>) {
+    for index in 0..cx.attachments() {
+        if !cx.seat(|seat| seat.is_cold(index)) {
+            continue;
+        }
+        // SAFETY: rule 1 of seat/README.md; the dispatch stays attached, as in `round`.
+        if cx.lanes(index).is_some_and(|lanes| unsafe { (*lanes).has_news(cx) }) {
+            cx.seat(|seat| seat.warm_up(index));
+        }
+    }
 }
 
 fn run_jobs(shared: &Shared, cx: &Cx<'_>) -> bool {
@@ -414,8 +453,5 @@ fn spun_into_work(shared: &Shared, cx: &Cx<'_>, since: u64, spin: u64) -> bool {
 /// Whether this thread may end: nothing can be brought any more and nothing is here.
 fn may_end(shared: &Shared, cx: &Cx<'_>) -> bool {
     // The last intake that closes is seen (Acquire) before the queue is looked at: its attachments are in there.
-    shared.no_more_work()
-        && cx.worker.jobs.is_empty()
-        // SAFETY: rule 1 of seat/README.md: the context's contract is that the caller holds the seat.
-        && unsafe { cx.worker.with_seat(|seat| seat.is_empty()) }
+    shared.no_more_work() && cx.worker.jobs.is_empty() && cx.seat(|seat| seat.is_empty())
 }

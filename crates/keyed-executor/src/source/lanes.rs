@@ -100,9 +100,12 @@ where
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
             self.engine.lane_has_news(cx)
-                || (cx.worker.index() == self.home
-                    && self.closing.load(Ordering::Relaxed)
-                    && self.side(|side| side.input != Input::Gone))
+                || if cx.worker.index() == self.home {
+                    self.closing.load(Ordering::Relaxed) && self.side(|side| side.input != Input::Gone)
+                } else {
+                    // Nobody else will end it: its next round here does.
+                    self.orphaned.load(Ordering::Acquire) && !self.engine.lane_holds_something(cx)
+                }
         }
     }
 
