@@ -291,6 +291,7 @@ fn kind_of<E>(cause: &Cause<E>) -> &'static str {
         Cause::Source(_) => "the source failed",
         Cause::SourcePanicked { .. } => "the source panicked",
         Cause::KeyPanicked { .. } => "selecting a group panicked",
+        Cause::KeyTooLong { .. } | Cause::TooHeavy { .. } => "a message is too large",
         Cause::Handler { .. } => "a handler failed",
         Cause::HandlerPanicked { .. } => "a handler panicked",
         Cause::NoWorker { .. } => "no worker",

@@ -23,6 +23,10 @@ pub enum Key {
     Workers,
     /// The window of one dispatch or keyspace.
     MaxInFlight,
+    /// Messages of one key that may hold permits of a window.
+    MaxPerKey,
+    /// Messages beyond the limits of their keys.
+    Overflow,
     /// Messages of one turn.
     Throughput,
     /// How long a worker that ran dry polls before it parks.
@@ -35,8 +39,16 @@ pub enum Key {
 
 impl Key {
     /// Every key, in the order of the documentation.
-    pub const ALL: [Self; 6] =
-        [Self::Workers, Self::MaxInFlight, Self::Throughput, Self::Spin, Self::Strategy, Self::Groups];
+    pub const ALL: [Self; 8] = [
+        Self::Workers,
+        Self::MaxInFlight,
+        Self::MaxPerKey,
+        Self::Overflow,
+        Self::Throughput,
+        Self::Spin,
+        Self::Strategy,
+        Self::Groups,
+    ];
 
     /// The key inside its section, as files write it.
     #[must_use]
@@ -44,6 +56,8 @@ impl Key {
         match self {
             Self::Workers => "workers",
             Self::MaxInFlight => "max-in-flight",
+            Self::MaxPerKey => "max-per-key",
+            Self::Overflow => "overflow",
             Self::Throughput => "throughput",
             Self::Spin => "spin",
             Self::Strategy => "strategy",
@@ -57,6 +71,8 @@ impl Key {
         match self {
             Self::Workers => "WOW_DISPATCH_WORKERS",
             Self::MaxInFlight => "WOW_DISPATCH_MAX_IN_FLIGHT",
+            Self::MaxPerKey => "WOW_DISPATCH_MAX_PER_KEY",
+            Self::Overflow => "WOW_DISPATCH_OVERFLOW",
             Self::Throughput => "WOW_DISPATCH_THROUGHPUT",
             Self::Spin => "WOW_DISPATCH_SPIN",
             Self::Strategy => "WOW_DISPATCH_STRATEGY",
@@ -70,6 +86,8 @@ impl Key {
         let range = match self {
             Self::Workers => limits::WORKERS,
             Self::MaxInFlight => limits::MAX_IN_FLIGHT,
+            Self::MaxPerKey => limits::MAX_PER_KEY,
+            Self::Overflow => limits::OVERFLOW,
             Self::Throughput => limits::THROUGHPUT,
             Self::Spin => {
                 let max: Duration = limits::MAX_SPIN;
@@ -93,7 +111,7 @@ impl Key {
     pub fn strategy(self) -> Option<Strategy> {
         match self {
             Self::Workers | Self::MaxInFlight | Self::Strategy => None,
-            Self::Throughput | Self::Spin => Some(Strategy::Keyed),
+            Self::MaxPerKey | Self::Overflow | Self::Throughput | Self::Spin => Some(Strategy::Keyed),
             Self::Groups => Some(Strategy::Grouped),
         }
     }

@@ -227,7 +227,8 @@ impl Loading {
         self.removed.get_or_insert_with(|| origin.clone());
     }
 
-    /// What has no effect: the setting that was removed, and keys of the strategy that is not chosen.
+    /// What has no effect: the setting that was removed, keys of the strategy that is not chosen, and an overflow of keys
+    /// without a limit.
     fn notices(&self) -> Vec<String> {
         let chosen = self.dispatch.strategy;
         let removed = self.removed.iter().map(|origin| {
@@ -240,6 +241,11 @@ impl Loading {
             let (origin, strategy) = (&self.origins[key as usize], Key::Strategy);
             format!("{origin}: {key} has no effect while {strategy} is {chosen}")
         });
-        removed.chain(unread).collect()
+        let executor = &self.dispatch.executor;
+        let limited = chosen == Strategy::Grouped || executor.max_per_key.is_some();
+        let origin = &self.origins[Key::Overflow as usize];
+        let unlimited = (!limited && *origin != Origin::Default)
+            .then(|| format!("{origin}: {} has no effect without {}", Key::Overflow, Key::MaxPerKey));
+        removed.chain(unread).chain(unlimited).collect()
     }
 }

@@ -30,6 +30,8 @@ pub(crate) fn set(config: &mut DispatchConfig, key: Key, raw: Raw<'_>) -> Option
     match key {
         Key::Workers => config.executor.workers = count(raw, &limits::WORKERS)?,
         Key::MaxInFlight => config.executor.max_in_flight = count(raw, &limits::MAX_IN_FLIGHT)?,
+        Key::MaxPerKey => config.executor.max_per_key = Some(count(raw, &limits::MAX_PER_KEY)?),
+        Key::Overflow => config.executor.overflow = count(raw, &limits::OVERFLOW)?,
         Key::Throughput => config.executor.throughput = count(raw, &limits::THROUGHPUT)?,
         Key::Spin => config.executor.spin = duration(raw, limits::MAX_SPIN)?,
         Key::Strategy => config.strategy = strategy(raw)?,

@@ -42,21 +42,21 @@ fn both_formats_set_every_key() {
     let expected = Executor {
         workers: 4,
         max_in_flight: 1_024,
+        max_per_key: Some(64),
+        overflow: 512,
         throughput: 8,
         spin: Duration::from_micros(20),
         ..Executor::default()
     };
-    let in_toml = "[wow.dispatch]\nworkers = 4\nmax-in-flight = 1024\nthroughput = 8\nspin = \"20us\"\n";
-    let in_yaml =
-        "wow:\n  dispatch:\n    workers: 4\n    max-in-flight: 1024\n    throughput: 8\n    spin: 20us\n";
+    let in_toml = "[wow.dispatch]\nworkers = 4\nmax-in-flight = 1024\nmax-per-key = 64\noverflow = 512\nthroughput = 8\nspin = \"20us\"\n";
+    let in_yaml = "wow:\n  dispatch:\n    workers: 4\n    max-in-flight: 1024\n    max-per-key: 64\n    overflow: 512\n    throughput: 8\n    spin: 20us\n";
     assert_eq!(toml(in_toml).dispatch, expected);
     assert_eq!(yaml(in_yaml).dispatch, expected);
     assert_eq!(toml(&in_toml.replace('\n', "\r\n")).dispatch, expected);
     assert_eq!(yaml(&format!("\u{feff}{in_yaml}")).dispatch, expected);
-    let one_line =
-        "wow = { dispatch = { workers = 4, max-in-flight = 1024, throughput = 8, spin = '20us' } }";
+    let one_line = "wow = { dispatch = { workers = 4, max-in-flight = 1024, max-per-key = 64, overflow = 512, throughput = 8, spin = '20us' } }";
     assert_eq!(toml(one_line).dispatch, expected);
-    let one_line = "wow: {dispatch: {workers: 4, max-in-flight: 1024, throughput: 8, spin: 20us}}";
+    let one_line = "wow: {dispatch: {workers: 4, max-in-flight: 1024, max-per-key: 64, overflow: 512, throughput: 8, spin: 20us}}";
     assert_eq!(yaml(one_line).dispatch, expected);
 }
 
@@ -86,6 +86,8 @@ fn the_ends_of_every_range_are_accepted() {
     for (key, range) in [
         ("workers", limits::WORKERS),
         ("max-in-flight", limits::MAX_IN_FLIGHT),
+        ("max-per-key", limits::MAX_PER_KEY),
+        ("overflow", limits::OVERFLOW),
         ("throughput", limits::THROUGHPUT),
     ] {
         for end in [range.start(), range.end()] {
@@ -116,6 +118,8 @@ fn whatever_loads_is_accepted_by_the_executor() {
         .variables([
             ("WOW_DISPATCH_WORKERS", "1"),
             ("WOW_DISPATCH_MAX_IN_FLIGHT", "1"),
+            ("WOW_DISPATCH_MAX_PER_KEY", "1"),
+            ("WOW_DISPATCH_OVERFLOW", "0"),
             ("WOW_DISPATCH_THROUGHPUT", "1"),
             ("WOW_DISPATCH_SPIN", "1ms"),
         ])
@@ -124,6 +128,15 @@ fn whatever_loads_is_accepted_by_the_executor() {
     let executor = Executor::from(config);
     executor.validate().unwrap();
     assert_eq!((executor.workers, executor.max_in_flight, executor.throughput), (1, 1, 1));
+    assert_eq!((executor.max_per_key, executor.overflow), (Some(1), 0));
+}
+
+#[test]
+fn an_overflow_of_keys_without_a_limit_is_told_to_have_no_effect() {
+    let config = toml("[wow.dispatch]\noverflow = 7\n");
+    let told = "s.toml:2: wow.dispatch.overflow has no effect without wow.dispatch.max-per-key";
+    assert_eq!(config.notices, [told]);
+    assert!(toml("[wow.dispatch]\noverflow = 7\nmax-per-key = 2\n").notices.is_empty());
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl fmt::Display for Strategy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DispatchConfig {
     /// Workers and window, whatever the strategy: with groups, `workers` is the threads of each pool that run handlers.
-    /// Throughput, spin and rescue are the executor's alone.
+    /// The limit for each key and its overflow, throughput, spin and rescue are the executor's alone.
     pub executor: Config,
     /// What messages run on.
     pub strategy: Strategy,

@@ -47,6 +47,18 @@ impl Builder {
         self
     }
 
+    /// Messages of one key that may hold permits of a window; see [`Options::max_per_key`](crate::Options::max_per_key).
+    pub fn max_per_key(mut self, messages: usize) -> Self {
+        self.config.max_per_key = Some(messages);
+        self
+    }
+
+    /// Messages beyond the limits of their keys; see [`Options::overflow`](crate::Options::overflow).
+    pub fn overflow(mut self, messages: usize) -> Self {
+        self.config.overflow = messages;
+        self
+    }
+
     /// Messages a turn.
     pub fn throughput(mut self, messages: usize) -> Self {
         self.config.throughput = messages;

@@ -15,6 +15,10 @@ pub mod defaults {
     pub const NAME: &str = "wow-dispatch";
     /// Messages of one dispatch or keyspace accepted and not finished.
     pub const MAX_IN_FLIGHT: usize = 256;
+    /// Messages beyond the limits of their keys, where keys have one.
+    pub const OVERFLOW: usize = 1_024;
+    /// The longest key, where keys are weighed.
+    pub const MAX_KEY_BYTES: usize = 1_024;
     /// Messages one mailbox may finish before it goes behind the others.
     pub const THROUGHPUT: usize = 16;
     /// How long a worker that ran dry polls before it parks.
@@ -40,6 +44,10 @@ pub mod limits {
     pub const WORKERS: RangeInclusive<usize> = 1..=1024;
     /// The window of one dispatch or keyspace.
     pub const MAX_IN_FLIGHT: RangeInclusive<usize> = 1..=1_048_576;
+    /// Messages of one key that may hold permits of a window.
+    pub const MAX_PER_KEY: RangeInclusive<usize> = 1..=1_048_576;
+    /// Messages beyond the limits of their keys, of one dispatch or keyspace.
+    pub const OVERFLOW: RangeInclusive<usize> = 0..=1_048_576;
     /// Messages a turn.
     pub const THROUGHPUT: RangeInclusive<usize> = 1..=65_536;
     /// The longest spin.
@@ -67,6 +75,12 @@ pub struct Config {
     pub workers: usize,
     /// Messages of one dispatch or keyspace that may be accepted and not finished.
     pub max_in_flight: usize,
+    /// Messages of one key that may hold permits of a window, if there is a limit: a key that is stuck or hot then leaves
+    /// the rest of the window to the others. A limit of at least the window is none.
+    pub max_per_key: Option<usize>,
+    /// Messages beyond the limits of their keys, of all keys of one dispatch or keyspace together; without a limit it means
+    /// nothing.
+    pub overflow: usize,
     /// Messages one mailbox may finish before the other ready mailboxes of its worker get their turn.
     pub throughput: usize,
     /// How long a worker that ran dry polls for work before it parks; zero parks at once.
@@ -84,6 +98,8 @@ impl Default for Config {
             name: defaults::NAME.to_owned(),
             workers: defaults::workers(),
             max_in_flight: defaults::MAX_IN_FLIGHT,
+            max_per_key: None,
+            overflow: defaults::OVERFLOW,
             throughput: defaults::THROUGHPUT,
             spin: defaults::SPIN,
             rescue_threads: defaults::RESCUE_THREADS,
@@ -110,6 +126,8 @@ impl Config {
         };
         within("workers", self.workers, &limits::WORKERS);
         within("max_in_flight", self.max_in_flight, &limits::MAX_IN_FLIGHT);
+        within("max_per_key", self.max_per_key.unwrap_or(1), &limits::MAX_PER_KEY);
+        within("overflow", self.overflow, &limits::OVERFLOW);
         within("throughput", self.throughput, &limits::THROUGHPUT);
         within("rescue_threads", self.rescue_threads, &limits::RESCUE_THREADS);
         if self.rescue_after > limits::MAX_RESCUE_AFTER {

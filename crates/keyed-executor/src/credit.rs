@@ -28,7 +28,7 @@ pub(crate) struct Need {
 }
 
 /// Wakes one waiter; whatever its waker does, the others get their wake-up too.
-fn wake_contained(waker: Waker) {
+pub(crate) fn wake_contained(waker: Waker) {
     if let Err(panic) = contain(|| waker.wake()) {
         tracing::error!(panic, "waking a waiter panicked");
     }

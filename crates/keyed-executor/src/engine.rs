@@ -6,7 +6,7 @@
 
 use std::fmt::Debug;
 use std::future::Future;
-use std::hash::{BuildHasher, Hash};
+use std::hash::Hash;
 use std::mem::MaybeUninit;
 
 use crossbeam_utils::CachePadded;
@@ -15,6 +15,8 @@ use crate::credit::{Credit, Then, Woke};
 use crate::cx::Cx;
 use crate::error::{Cause, Ledger, Outcome};
 use crate::figures::{DispatchMetrics, Refusals};
+use crate::hash::KeyHasher;
+use crate::intake::bounds::Limits;
 use crate::intake::{Intake, Place};
 use crate::lane::{Item, Lane, Plain};
 use crate::lanes::Lanes;
@@ -24,7 +26,7 @@ use crate::placement::{Doing, LaneView};
 use crate::prefetch::{Access, prefetch};
 use crate::shared::Shared;
 use crate::sleep::Notified;
-use crate::sync::{Arc, AtomicU8, AtomicU64, HashSeed, Mutex, Ordering, UnsafeCell, lock};
+use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
 use crate::time::ticks;
 use crate::turn::Lost;
 use crate::worker::Job;
@@ -66,6 +68,8 @@ where
     pub(crate) shared: Arc<Shared>,
     pub(crate) options: Options,
     pub(crate) window: usize,
+    /// What bounds it beside the window.
+    pub(crate) limits: Limits,
     /// Permits come back in batches of this many (KW-3).
     pub(crate) batch: usize,
     pub(crate) handler: H,
@@ -78,7 +82,7 @@ where
     pub(crate) places: Box<[Place64<F>]>,
     pub(crate) lanes: Box<[CachePadded<Lane>]>,
     pub(crate) credit: Credit,
-    hasher: HashSeed,
+    hasher: KeyHasher,
     phase: CachePadded<AtomicU8>,
     failure: Mutex<Option<Cause<ErrorOf<F>>>>,
     /// Outcomes of messages whose threads lost their seats.
@@ -106,21 +110,25 @@ where
     F: Future,
     F::Output: Outcome,
 {
-    pub(crate) fn new(shared: Arc<Shared>, options: Options, handler: H) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, options: Options, weighs: bool, handler: H) -> Self {
         let accepted = crate::config::limits::MAX_IN_FLIGHT;
         let window = options
             .max_in_flight
             .unwrap_or(shared.config.max_in_flight)
             .clamp(*accepted.start(), *accepted.end());
         let workers = shared.workers.len();
+        let limits = Limits { weighs, ..options.limits(&shared.config, window) };
+        let hasher = KeyHasher::new(options.key_hash);
+        let slots = window + limits.overflow as usize;
         Self {
             options,
             window,
+            limits,
             batch: (window / 16).max(1),
             handler,
-            slots: (0..window).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
-            links: (0..window).map(|_| UnsafeCell::new(NONE)).collect(),
-            reached: (0..window).map(|_| UnsafeCell::new(0)).collect(),
+            slots: (0..slots).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
+            links: (0..slots).map(|_| UnsafeCell::new(NONE)).collect(),
+            reached: (0..slots).map(|_| UnsafeCell::new(0)).collect(),
             keys: (0..window).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
             places: (0..window)
                 .map(|_| Place64 {
@@ -128,9 +136,9 @@ where
                     future: UnsafeCell::new(MaybeUninit::uninit()),
                 })
                 .collect(),
-            lanes: (0..workers).map(|_| CachePadded::new(Lane::new(window))).collect(),
+            lanes: (0..workers).map(|_| CachePadded::new(Lane::new(slots))).collect(),
             credit: Credit::new(),
-            hasher: HashSeed::default(),
+            hasher,
             phase: CachePadded::new(AtomicU8::new(phase::RUNNING)),
             failure: Mutex::new(None),
             handed_in: Mutex::new(Vec::new()),
@@ -145,7 +153,7 @@ where
     /// The hash of a key: computed once for each message.
     #[inline]
     pub(crate) fn hash(&self, key: &K) -> u64 {
-        self.hasher.hash_one(key)
+        self.hasher.hash(key)
     }
 
     /// Where a key is.
@@ -411,6 +419,9 @@ where
             Cause::HandlerPanicked { key, message } => {
                 tracing::error!(label, key, message, "a handler panicked after the dispatch had failed");
             }
+            Cause::KeyTooLong { .. } | Cause::TooHeavy { .. } => {
+                tracing::error!(label, "a message that never has room came to a dispatch that had failed");
+            }
             Cause::KeyPanicked { message }
             | Cause::SourcePanicked { message }
             | Cause::NoWorker { message } => {
@@ -478,6 +489,7 @@ where
         let mut metrics = DispatchMetrics {
             label: self.options.label.clone(),
             window: self.window,
+            overflow: self.limits.overflow as usize,
             handled: self.counts.handled.load(Ordering::Relaxed),
             failed: self.counts.failed.load(Ordering::Relaxed),
             panicked: self.counts.panicked.load(Ordering::Relaxed),

@@ -68,10 +68,28 @@ pub enum Cause<E> {
         /// The panic's text.
         message: String,
     },
-    /// The key selector, or the key's hash or comparison, panicked; its message was discarded.
+    /// The key selector, the key's hash or comparison, or the weigher, panicked; the message was discarded.
     KeyPanicked {
         /// The panic's text.
         message: String,
+    },
+    /// The source's message has a key longer than keys may be
+    /// ([`Options::max_key_bytes`](crate::Options::max_key_bytes)); it was discarded.
+    KeyTooLong {
+        /// The key's length.
+        bytes: usize,
+        /// The longest that is accepted.
+        max: usize,
+    },
+    /// The source's message is heavier than the whole byte budget
+    /// ([`Options::weighed`](crate::Options::weighed)); it was discarded.
+    TooHeavy {
+        /// The message's key, as its `Debug` writes it.
+        key: String,
+        /// What it weighs, its key included.
+        bytes: usize,
+        /// The budget.
+        max: usize,
     },
     /// A handler ended with an error.
     Handler {
@@ -104,6 +122,11 @@ impl<E: fmt::Display> fmt::Display for Cause<E> {
             Self::Source(error) => write!(f, "the source failed: {error}"),
             Self::SourcePanicked { message } => write!(f, "the source panicked: {message}"),
             Self::KeyPanicked { message } => write!(f, "selecting a message's key panicked: {message}"),
+            Self::KeyTooLong { bytes, max } => key_too_long(f, *bytes, *max),
+            Self::TooHeavy { key, bytes, max } => {
+                write!(f, "of key {key}: ")?;
+                too_heavy(f, *bytes, *max)
+            }
             Self::Handler { key, error } => write!(f, "the handler of key {key} failed: {error}"),
             Self::HandlerPanicked { key, message } => {
                 write!(f, "the handler of key {key} panicked: {message}")
@@ -139,11 +162,38 @@ impl<E: Error + 'static> Error for DispatchError<E> {
     }
 }
 
+fn too_heavy(f: &mut fmt::Formatter<'_>, bytes: usize, max: usize) -> fmt::Result {
+    write!(f, "the message weighs {bytes} bytes with its key, and the whole budget is {max}")
+}
+
+fn key_too_long(f: &mut fmt::Formatter<'_>, bytes: usize, max: usize) -> fmt::Result {
+    write!(f, "the key has {bytes} bytes, and keys may have {max}")
+}
+
 /// Why a submission was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitRefusal {
     /// The window is full; [`submit`](crate::Keyspace::submit) would wait for room.
     Full,
+    /// The key has as many unfinished messages as it may have, and no permit of the overflow is free;
+    /// [`submit`](crate::Keyspace::submit) would wait for room. Other keys are not concerned.
+    KeyFull,
+    /// The byte budget has no room for this message now; [`submit`](crate::Keyspace::submit) would wait for it.
+    BytesFull,
+    /// The message is heavier than the whole byte budget.
+    TooHeavy {
+        /// What it weighs, its key included.
+        bytes: usize,
+        /// The budget.
+        max: usize,
+    },
+    /// The key is longer than keys may be.
+    KeyTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The longest that is accepted.
+        max: usize,
+    },
     /// The keyspace or its executor is closed.
     Closed,
     /// An earlier message failed and the keyspace was told to end then ([`OnFailure::Fail`](crate::OnFailure)).
@@ -154,12 +204,17 @@ pub enum SubmitRefusal {
 
 impl fmt::Display for SubmitRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let text = match self {
             Self::Full => "the window is full",
+            Self::KeyFull => "the key has its limit of unfinished messages and the overflow is full",
+            Self::BytesFull => "the byte budget is full",
+            Self::TooHeavy { bytes, max } => return too_heavy(f, *bytes, *max),
+            Self::KeyTooLong { bytes, max } => return key_too_long(f, *bytes, *max),
             Self::Closed => "the keyspace is closed",
             Self::Failed => "the keyspace failed",
             Self::NoWorker => "no worker thread can run it",
-        })
+        };
+        f.write_str(text)
     }
 }
 

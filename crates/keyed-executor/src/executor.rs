@@ -18,6 +18,7 @@ use crate::shared::{Lifetime, Shared, let_go, spawn};
 use crate::shutdown::Terminated;
 use crate::source::{self, Items};
 use crate::sync::{Arc, OnceLock};
+use crate::weigh::Weigh;
 use crate::worker;
 
 /// What the handles of an executor share: the last one dropped closes it.
@@ -68,12 +69,23 @@ pub struct KeyedExecutor {
 
 impl Debug for KeyedExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Config { name, workers, max_in_flight, throughput, spin, rescue_threads, rescue_after } =
-            self.config();
+        let Config {
+            name,
+            workers,
+            max_in_flight,
+            max_per_key,
+            overflow,
+            throughput,
+            spin,
+            rescue_threads,
+            rescue_after,
+        } = self.config();
         f.debug_struct("KeyedExecutor")
             .field("name", name)
             .field("workers", workers)
             .field("max_in_flight", max_in_flight)
+            .field("max_per_key", max_per_key)
+            .field("overflow", overflow)
             .field("throughput", throughput)
             .field("spin", spin)
             .field("rescue_threads", rescue_threads)
@@ -139,18 +151,19 @@ impl KeyedExecutor {
         self.dispatch_with(Options::new("dispatch"), source, key, handler)
     }
 
-    /// [`dispatch`](Self::dispatch) with a label, a window and a failure policy of its own.
+    /// [`dispatch`](Self::dispatch) with a label, bounds and a failure policy of its own.
     ///
     /// # Errors
     /// As [`dispatch`](Self::dispatch), as far as the policy lets a failed message end it.
-    pub fn dispatch_with<S, K, M, KF, H, F, E>(
+    pub fn dispatch_with<W, S, K, M, KF, H, F, E>(
         &self,
-        options: Options,
+        options: Options<W>,
         source: S,
         key: KF,
         handler: H,
     ) -> Dispatch<E>
     where
+        W: Weigh<K, M>,
         S: Stream<Item = M> + Send + 'static,
         K: Hash + Eq + Debug + Send + Sync + 'static,
         M: Send + 'static,
@@ -181,18 +194,19 @@ impl KeyedExecutor {
         self.try_dispatch_with(Options::new("dispatch"), source, key, handler)
     }
 
-    /// [`try_dispatch`](Self::try_dispatch) with a label, a window and a failure policy of its own.
+    /// [`try_dispatch`](Self::try_dispatch) with a label, bounds and a failure policy of its own.
     ///
     /// # Errors
     /// As [`try_dispatch`](Self::try_dispatch), as far as the policy lets a failed message end it.
-    pub fn try_dispatch_with<S, K, M, KF, H, F, E>(
+    pub fn try_dispatch_with<W, S, K, M, KF, H, F, E>(
         &self,
-        options: Options,
+        options: Options<W>,
         source: S,
         key: KF,
         handler: H,
     ) -> Dispatch<E>
     where
+        W: Weigh<K, M>,
         S: Stream<Item = Result<M, E>> + Send + 'static,
         K: Hash + Eq + Debug + Send + Sync + 'static,
         M: Send + 'static,
@@ -218,9 +232,10 @@ impl KeyedExecutor {
         self.keyspace_with(Options::new("keyspace").on_failure(OnFailure::Continue), handler)
     }
 
-    /// [`keyspace`](Self::keyspace) with a label, a window and a failure policy of its own.
-    pub fn keyspace_with<K, M, H, F>(&self, options: Options, handler: H) -> Keyspace<K, M>
+    /// [`keyspace`](Self::keyspace) with a label, bounds and a failure policy of its own.
+    pub fn keyspace_with<W, K, M, H, F>(&self, options: Options<W>, handler: H) -> Keyspace<K, M>
     where
+        W: Weigh<K, M>,
         K: Hash + Eq + Debug + Send + Sync + 'static,
         M: Send + 'static,
         H: Fn(M) -> F + Send + Sync + 'static,

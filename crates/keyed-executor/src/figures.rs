@@ -83,6 +83,9 @@ impl LaneFigures {
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     full: Figure,
+    key_full: Figure,
+    bytes_full: Figure,
+    too_large: Figure,
     closed: Figure,
     failed: Figure,
     no_worker: Figure,
@@ -93,6 +96,9 @@ impl Refusals {
     pub(crate) fn count(&self, reason: SubmitRefusal) {
         let counter = match reason {
             SubmitRefusal::Full => &self.full,
+            SubmitRefusal::KeyFull => &self.key_full,
+            SubmitRefusal::BytesFull => &self.bytes_full,
+            SubmitRefusal::TooHeavy { .. } | SubmitRefusal::KeyTooLong { .. } => &self.too_large,
             SubmitRefusal::Closed => &self.closed,
             SubmitRefusal::Failed => &self.failed,
             SubmitRefusal::NoWorker => &self.no_worker,
@@ -103,6 +109,9 @@ impl Refusals {
     pub(crate) fn read(&self) -> Refused {
         Refused {
             full: self.full.load(Ordering::Relaxed),
+            key_full: self.key_full.load(Ordering::Relaxed),
+            bytes_full: self.bytes_full.load(Ordering::Relaxed),
+            too_large: self.too_large.load(Ordering::Relaxed),
             closed: self.closed.load(Ordering::Relaxed),
             failed: self.failed.load(Ordering::Relaxed),
             no_worker: self.no_worker.load(Ordering::Relaxed),
@@ -120,6 +129,8 @@ pub struct DispatchMetrics {
     pub label: String,
     /// Messages that may be unfinished at once.
     pub window: usize,
+    /// Messages beyond the limits of their keys that may be unfinished beside them; 0 if keys have no limit.
+    pub overflow: usize,
     /// Gauge: messages accepted whose permit has not come back, one that runs where its source yielded it included if its
     /// worker could be looked at. Permits come back in batches.
     pub in_flight: u64,
@@ -153,6 +164,12 @@ pub struct DispatchMetrics {
 pub struct Refused {
     /// The window was full.
     pub full: u64,
+    /// The key had its limit of messages, and the overflow was full.
+    pub key_full: u64,
+    /// The byte budget had no room for it.
+    pub bytes_full: u64,
+    /// It was heavier than the whole byte budget, or its key was too long.
+    pub too_large: u64,
     /// The keyspace or its executor was closed.
     pub closed: u64,
     /// An earlier message had failed the keyspace.
@@ -165,7 +182,13 @@ impl Refused {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.full + self.closed + self.failed + self.no_worker
+        self.full
+            + self.key_full
+            + self.bytes_full
+            + self.too_large
+            + self.closed
+            + self.failed
+            + self.no_worker
     }
 }
 

@@ -123,7 +123,8 @@ impl Shared {
         self.look_at_seats(dispatches, &mut look);
         let figures = dispatches.iter().zip(look.sums).map(|(lanes, sum)| {
             let mut figures = lanes.figures();
-            figures.in_flight = (figures.in_flight + sum.in_place).min(figures.window as u64);
+            let most = (figures.window + figures.overflow) as u64;
+            figures.in_flight = (figures.in_flight + sum.in_place).min(most);
             figures.oldest_unfinished = sum.oldest.map(Duration::from_nanos);
             figures
         });

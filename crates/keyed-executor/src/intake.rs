@@ -6,12 +6,15 @@
 //!
 //! It does not move messages: the engine's arrays hold them, and `engine.rs` pushes what the intake decided.
 
+pub(crate) mod bounds;
+
 use crossbeam_utils::CachePadded;
 
 use crate::directory::Directory;
 use crate::lane::Lane;
 use crate::mailbox::NONE;
 use crate::placement::Placement;
+use bounds::{Bounds, Lack, Limits, Permit};
 
 /// What the intake knows about a live key; the key itself lies beside it in the engine's array.
 #[derive(Clone, Copy)]
@@ -81,6 +84,8 @@ pub(crate) struct Intake {
     free_entries: Free,
     free_slots: Free,
     pub(crate) placement: Placement,
+    /// What is counted beside the window, if anything is.
+    pub(crate) bounds: Bounds,
     /// Per worker: inbox items pushed, completions reclaimed.
     pub(crate) pushed: Box<[u64]>,
     pub(crate) reclaimed: Box<[u64]>,
@@ -94,13 +99,14 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    pub(crate) fn new(window: usize, workers: usize, start: usize) -> Self {
+    pub(crate) fn new(window: usize, limits: Limits, workers: usize, start: usize) -> Self {
         Self {
             directory: Directory::new(window),
             entries: Vec::new(),
             free_entries: Free::new(window),
-            free_slots: Free::new(window),
+            free_slots: Free::new(window + limits.overflow as usize),
             placement: Placement::new(workers, start),
+            bounds: Bounds::new(limits, window + limits.overflow as usize),
             pushed: vec![0; workers].into_boxed_slice(),
             reclaimed: vec![0; workers].into_boxed_slice(),
             accepted: 0,
@@ -110,9 +116,46 @@ impl Intake {
         }
     }
 
-    /// Permits that are free.
+    /// Permits of the window that are free.
+    #[inline]
     pub(crate) fn room(&self) -> usize {
-        self.free_slots.len()
+        self.free_slots.len() - self.bounds.overflow_free()
+    }
+
+    /// Messages of a live key that are outstanding.
+    #[inline]
+    pub(crate) fn outstanding_of(&self, entry: u32) -> u32 {
+        self.entries[entry as usize].outstanding
+    }
+
+    /// Whether a key has its limit of messages.
+    pub(crate) fn is_full(&self, entry: u32) -> bool {
+        self.bounds.is_full(self.outstanding_of(entry))
+    }
+
+    /// What a message of so many bytes lacks.
+    #[inline]
+    pub(crate) fn lack(&self, place: Place, bytes: usize) -> Option<Lack> {
+        let outstanding = match place {
+            Place::Live { entry, .. } => self.outstanding_of(entry),
+            Place::Absent => 0,
+        };
+        self.bounds.lack(outstanding, bytes, self.room())
+    }
+
+    /// Charges a message of a live key, before it is added, and says which permit it holds.
+    #[inline]
+    pub(crate) fn charge(&mut self, entry: u32, slot: u32, bytes: usize) -> Permit {
+        if !self.bounds.is_on {
+            return Permit::Window;
+        }
+        self.bounds.charge(self.entries[entry as usize].outstanding, slot, bytes)
+    }
+
+    /// Messages that came back and had held a permit of the window.
+    #[inline]
+    pub(crate) fn window_returned(&self) -> u64 {
+        self.returned - self.bounds.overflow_returned()
     }
 
     /// Messages accepted and not come back yet.
@@ -140,13 +183,14 @@ impl Intake {
         self.free_entries.peek()
     }
 
-    /// The permit that is given out next.
+    /// The slot that is given out next.
     #[inline]
     pub(crate) fn next_slot(&self) -> Option<u32> {
         self.free_slots.peek()
     }
 
-    /// A permit for a message, None if the window is full.
+    /// A slot for a message, None if all are taken. Without bounds a slot is a permit of the window; with them the caller
+    /// has asked what the message lacks, and charges it.
     #[inline]
     pub(crate) fn take_slot(&mut self) -> Option<u32> {
         let slot = self.free_slots.take()?;
@@ -183,6 +227,9 @@ impl Intake {
         self.returned += 1;
         let known = &mut self.entries[entry as usize];
         known.outstanding -= 1;
+        if self.bounds.is_on {
+            self.bounds.give_back(entry, slot, known.outstanding);
+        }
         if known.outstanding > 0 {
             return false;
         }

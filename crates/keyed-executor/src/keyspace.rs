@@ -7,6 +7,8 @@
 
 mod core;
 mod lanes;
+mod waiting;
+mod watch;
 
 pub(crate) use core::open;
 
@@ -24,9 +26,14 @@ use crate::sync::Arc;
 
 /// What a handle can ask of a keyspace, without its handler's type.
 trait Door<K, M>: Send + Sync {
-    fn try_submit(&self, key: K, message: M) -> Result<(), (K, SubmitError<M>)>;
+    /// Hands a message in; `ticket` is that of a submitter that waited.
+    fn try_submit(&self, key: K, message: M, ticket: Option<Ticket>) -> Result<(), (K, SubmitError<M>)>;
+    /// Waits for a permit of the window; false if there is reason to look again at once.
     fn register(&self, ticket: Ticket, waker: &Waker) -> bool;
-    fn forget(&self, ticket: Ticket, pass_on: bool);
+    /// Waits for room of a key, or for bytes; false if there is reason to look again at once.
+    fn register_beside_window(&self, ticket: Ticket, key: &K, message: &M, waker: &Waker) -> bool;
+    /// Waits no more. One that submits may have been woken: whoever waits behind it may go on in its place.
+    fn forget(&self, ticket: Ticket, submits: bool);
     fn ticket(&self) -> Ticket;
     fn in_flight(&self) -> usize;
     fn live_keys(&self) -> usize;
@@ -89,10 +96,12 @@ impl<K, M> Debug for Keyspace<K, M> {
 }
 
 impl<K, M> Keyspace<K, M> {
-    /// Hands a message in, waiting for room in the window.
+    /// Hands a message in, waiting for room in the window, and for its key's if keys have a limit
+    /// ([`Options::max_per_key`](crate::Options::max_per_key)); who waits for a key holds up nobody else's.
     ///
     /// # Errors
-    /// The future ends with the message if the keyspace is closed or failed, or no worker can run it.
+    /// The future ends with the message if the keyspace is closed or failed, no worker can run it, or it is too heavy or its
+    /// key too long for a byte budget ([`Options::weighed`](crate::Options::weighed)).
     ///
     /// # Cancel safety
     /// A future that is dropped before it is ready has submitted nothing; its message is dropped with it. Waiting
@@ -105,12 +114,13 @@ impl<K, M> Keyspace<K, M> {
     /// Hands a message in if there is room now.
     ///
     /// # Errors
-    /// The message comes back if the window is full, the keyspace is closed or failed, or no worker can run it.
+    /// The message comes back if the window is full, its key has its limit of messages, the byte budget has no room for it,
+    /// the keyspace is closed or failed, or no worker can run it.
     ///
     /// # Panics
-    /// If the key's hash or comparison panics; nothing was submitted then.
+    /// If the key's hash or comparison, or the weigher, panics; nothing was submitted then.
     pub fn try_submit(&self, key: K, message: M) -> Result<(), SubmitError<M>> {
-        self.handle.door.try_submit(key, message).map_err(|(_, error)| {
+        self.handle.door.try_submit(key, message, None).map_err(|(_, error)| {
             self.handle.door.refused(error.reason);
             error
         })
@@ -185,19 +195,28 @@ impl<K, M> Future for Submit<K, M> {
         let this = &mut *self;
         let (mut key, mut message) = this.given.take().expect("a submission is not polled after it ended");
         loop {
-            match this.keyspace.handle.door.try_submit(key, message) {
-                Err((back, SubmitError { reason: SubmitRefusal::Full, message: full })) => {
-                    (key, message) = (back, full);
-                    let door = &this.keyspace.handle.door;
+            let door = &this.keyspace.handle.door;
+            match door.try_submit(key, message, this.ticket) {
+                Err((back, SubmitError { reason, message: refused }))
+                    if matches!(
+                        reason,
+                        SubmitRefusal::Full | SubmitRefusal::KeyFull | SubmitRefusal::BytesFull
+                    ) =>
+                {
+                    (key, message) = (back, refused);
                     let ticket = *this.ticket.get_or_insert_with(|| door.ticket());
-                    if door.register(ticket, cx.waker()) {
+                    let waits = match reason {
+                        SubmitRefusal::Full => door.register(ticket, cx.waker()),
+                        _ => door.register_beside_window(ticket, &key, &message, cx.waker()),
+                    };
+                    if waits {
                         this.given = Some((key, message));
                         return Poll::Pending;
                     }
                 }
                 ended => {
                     if let Some(ticket) = this.ticket.take() {
-                        this.keyspace.handle.door.forget(ticket, true);
+                        door.forget(ticket, true);
                     }
                     return Poll::Ready(ended.map_err(|(_, error)| {
                         this.keyspace.handle.door.refused(error.reason);

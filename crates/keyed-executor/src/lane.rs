@@ -1,8 +1,8 @@
 //! What one worker and one intake share: two rings of words, and the worker's plain data beside them.
 //!
 //! `inbox` carries (entry, slot) from the intake's owner to the worker; `completions` carries them back. Each ring has
-//! one producer and one consumer and room for the whole window, so a push never finds it full: an item holds a permit
-//! as long as it is in a ring. Who the two sides are at any time is rule 5 and rule 1 of seat/README.md.
+//! one producer and one consumer and room for every slot, so a push never finds it full: an item holds its slot as long
+//! as it is in a ring. Who the two sides are at any time is rule 5 and rule 1 of seat/README.md.
 //!
 //! The lane moves words. It neither decides where a key goes nor runs anything.
 
@@ -55,8 +55,8 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    pub(crate) fn new(window: usize) -> Self {
-        let room = window.next_power_of_two();
+    pub(crate) fn new(slots: usize) -> Self {
+        let room = slots.next_power_of_two();
         Self {
             tail: CachePadded::new(AtomicU64::new(0)),
             items: (0..room).map(|_| UnsafeCell::new(0)).collect(),
@@ -74,7 +74,7 @@ impl Ring {
     /// The caller is the producer, and `position` counts on from what it published, by less than the room.
     #[inline]
     pub(crate) unsafe fn write(&self, position: u64, item: Item) {
-        // SAFETY: the caller is the only producer and the ring has room for the whole window (header), so the
+        // SAFETY: the caller is the only producer and the ring has room for every slot (header), so the
         // consumer is past this cell: rule 4 of seat/README.md.
         self.cell(position).with_mut(|cell| unsafe { *cell = item.0 });
     }
@@ -170,10 +170,10 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(window: usize) -> Self {
+    pub(crate) fn new(slots: usize) -> Self {
         Self {
-            inbox: Ring::new(window),
-            completions: Ring::new(window),
+            inbox: Ring::new(slots),
+            completions: Ring::new(slots),
             attached: AtomicBool::new(false),
             taken: CachePadded::new(AtomicU64::new(0)),
             cost: AtomicU64::new(0),

@@ -34,6 +34,8 @@
 
 mod config;
 mod options;
+mod weigh;
+mod hash;
 mod error;
 mod executor;
 mod builder;
@@ -95,8 +97,10 @@ pub use error::{
 };
 pub use executor::KeyedExecutor;
 pub use figures::{DispatchMetrics, Refused, TurnLengths};
+pub use hash::KeyHash;
 pub use inspect::{Inspection, MailboxState, MailboxView};
 pub use keyspace::{Drained, Keyspace, Submit};
 pub use metrics::{ExecutorMetrics, WorkerMetrics};
 pub use options::{OnFailure, Options};
 pub use shutdown::Terminated;
+pub use weigh::{Unweighed, Weigh, Weights};

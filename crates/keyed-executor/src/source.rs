@@ -7,11 +7,13 @@
 //!
 //! The dispatch is over when the source ended and everything accepted came back; its handle learns that last.
 
+mod aside;
 mod home;
 mod items;
 mod lanes;
 mod pull;
 
+use aside::Aside;
 pub(crate) use items::Items;
 use pull::Polled;
 
@@ -31,6 +33,7 @@ use crate::lanes::Lanes;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, UnsafeCell, Weak};
 use crate::turn::Lost;
 use crate::wake::WakeCell;
+use crate::weigh::{Scale, Weigh};
 
 /// The one ticket of a source on its credit.
 const HOME: u64 = 0;
@@ -42,6 +45,8 @@ enum Input {
     Ready,
     /// It will wake its cell.
     Waiting,
+    /// It is not asked until its last message found room.
+    Held,
     /// A thread that lost the home's seat is inside it; what it brings will be handed in.
     Detached,
     /// It is gone: ended, failed or shut.
@@ -49,7 +54,7 @@ enum Input {
 }
 
 /// What the home owns beside its lane: rule 5 of seat/README.md.
-struct Home<K> {
+struct Home<K, M> {
     intake: Intake,
     cell: Option<Arc<WakeCell>>,
     input: Input,
@@ -72,6 +77,10 @@ struct Home<K> {
     polling: bool,
     /// The key of the message that runs in place.
     in_place: Option<(K, u64)>,
+    /// The message that found no room.
+    aside: Option<Aside<K, M>>,
+    /// What the message weighs that is being let in; means nothing unless messages are weighed.
+    arriving: usize,
     /// The source is to be dropped as soon as nobody is inside it.
     unwanted: bool,
 }
@@ -92,9 +101,10 @@ where
     engine: Engine<K, M, H, F>,
     home: usize,
     key: KF,
+    scale: Option<Scale<K, M>>,
     /// Pinned: dropped where it is.
     source: UnsafeCell<Option<S>>,
-    side: UnsafeCell<Home<K>>,
+    side: UnsafeCell<Home<K, M>>,
     /// What a thread that lost the seat inside the source brought.
     handed_step: Mutex<Option<Polled<K, M, ErrorOf<F>>>>,
     closing: AtomicBool,
@@ -121,14 +131,15 @@ where
 }
 
 /// Starts a dispatch; on an executor that cannot run it the handle tells so.
-pub(crate) fn start<S, KF, K, M, H, F>(
+pub(crate) fn start<W, S, KF, K, M, H, F>(
     guard: Arc<Guard>,
-    options: crate::Options,
+    options: crate::Options<W>,
     source: S,
     key: KF,
     handler: H,
 ) -> Dispatch<ErrorOf<F>>
 where
+    W: Weigh<K, M>,
     S: Stream<Item = Result<M, ErrorOf<F>>> + Send + 'static,
     KF: Fn(&M) -> K + Send + 'static,
     K: Hash + Eq + Debug + Send + Sync + 'static,
@@ -149,10 +160,11 @@ where
         Err(reason) => return refuse(Cause::NoWorker { message: reason.to_string() }),
     };
     let workers = shared.workers.len();
+    let (scale, options) = options.take_scale();
     let core = Arc::new_cyclic(|me| {
-        let engine = Engine::new(Arc::clone(&shared), options, handler);
+        let engine = Engine::new(Arc::clone(&shared), options, scale.is_some(), handler);
         let side = Home {
-            intake: Intake::new(engine.window, workers, home + 1),
+            intake: Intake::new(engine.window, engine.limits, workers, home + 1),
             cell: None,
             input: Input::Ready,
             budget: engine.window,
@@ -165,12 +177,15 @@ where
             shut_early: false,
             polling: false,
             in_place: None,
+            aside: None,
+            arriving: 0,
             unwanted: false,
         };
         Core {
             engine,
             home,
             key,
+            scale,
             source: UnsafeCell::new(Some(source)),
             side: UnsafeCell::new(side),
             handed_step: Mutex::new(None),

@@ -48,9 +48,10 @@ mod real {
     /// Where instructions are counted, every run must do the same.
     #[cfg(keyed_counted)]
     pub(crate) use foldhash::fast::FixedState as HashSeed;
-    /// A seed of its own for each dispatch: keys cannot be crafted to collide.
+    /// A seed of its own for each dispatch (`hash.rs`).
     #[cfg(not(keyed_counted))]
     pub(crate) use foldhash::fast::RandomState as HashSeed;
+    pub(crate) use std::hash::RandomState as StrongSeed;
     pub(crate) use std::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
@@ -109,7 +110,7 @@ mod real {
 #[cfg(keyed_loom)]
 mod modelled {
     /// A model must do the same in each of its executions.
-    pub(crate) use foldhash::fast::FixedState as HashSeed;
+    pub(crate) use foldhash::fast::{FixedState as HashSeed, FixedState as StrongSeed};
     pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
@@ -168,7 +169,7 @@ mod shuffled {
     use std::cell::Cell;
 
     /// A run must be repeatable from its seed.
-    pub(crate) use foldhash::fast::FixedState as HashSeed;
+    pub(crate) use foldhash::fast::{FixedState as HashSeed, FixedState as StrongSeed};
     use shuttle::rand::Rng as _;
     pub(crate) use shuttle::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,

@@ -16,6 +16,8 @@ mod loom_handover;
 #[cfg(keyed_loom)]
 mod loom_inspect_vs_running;
 #[cfg(keyed_loom)]
+mod loom_key_waiter;
+#[cfg(keyed_loom)]
 mod loom_lend_vs_borrow;
 #[cfg(keyed_loom)]
 mod loom_one_key_two_workers;

@@ -96,7 +96,7 @@ fn refusals_are_counted_by_reason() {
     let refused = keyspace.try_submit(0, None).expect_err("it is closed");
     assert_eq!(refused.reason, SubmitRefusal::Closed);
     let counted = keyspace.metrics().refused;
-    assert_eq!(counted, Refused { full: 3, closed: 1, failed: 1, no_worker: 0 });
+    assert_eq!(counted, Refused { full: 3, closed: 1, failed: 1, ..Refused::default() });
     executor.close();
     executor.execute(|| {}).expect_err("it is closed");
     assert_eq!(executor.metrics().rejected_tasks, 1);

@@ -1,7 +1,7 @@
 //! Random programs of submit, end, fail, panic and cancel, step by step against a plain model of what must be so.
 //!
-//! Observes KM-1 to KM-8, KM-27, KW-2, KW-4, KW-7, KF-7: per-key order, exclusion, the bound, and completeness after
-//! every step, with both doors. The model is a list of messages; it has no threads, no wake-ups and no batches.
+//! Observes KM-1 to KM-8, KM-27, KW-2, KW-4, KW-7, KF-7, B-1: per-key order, exclusion, the bounds (the window, with and
+//! without a limit for each key and its overflow), and completeness after every step, with both doors. The model is a list of messages; it has no threads, no wake-ups and no batches.
 #![cfg(not(keyed_loom))]
 
 use keyed_executor::{KeyedExecutor, Keyspace, Ledger, OnFailure, Options};
@@ -34,6 +34,8 @@ struct Program {
     workers: usize,
     window: usize,
     throughput: usize,
+    /// A limit for each key, and the overflow.
+    bounds: Option<(usize, usize)>,
     steps: Vec<Step>,
     /// Cancels at the end instead of finishing what is left.
     cancel: bool,
@@ -47,17 +49,30 @@ fn programs() -> impl Strategy<Value = Program> {
     ];
     let steps = proptest::collection::vec(step, 1..60);
     let cancel = proptest::bool::weighted(0.3);
-    (1..4_usize, 1..12_usize, 1..4_usize, steps, cancel).prop_map(
-        |(workers, window, throughput, steps, cancel)| Program { workers, window, throughput, steps, cancel },
+    let bounds = proptest::option::of((1..5_usize, 0..5_usize));
+    (1..4_usize, 1..12_usize, 1..4_usize, bounds, steps, cancel).prop_map(
+        |(workers, window, throughput, bounds, steps, cancel)| Program {
+            workers,
+            window,
+            throughput,
+            bounds,
+            steps,
+            cancel,
+        },
     )
 }
 
 // === impl Model ===
 
-/// What must be so: who runs, who waits in which order, who is outside because the window is full.
+/// What must be so: who runs, who waits in which order, who is outside because the window is full or its key is.
 #[derive(Debug, Default)]
 struct Model {
     window: usize,
+    limit: usize,
+    overflow: usize,
+    /// A source's message that was taken and has no room; None at the other door, where it stays outside.
+    aside: Option<(usize, u64)>,
+    from_source: bool,
     keys: BTreeMap<usize, VecDeque<u64>>,
     outside: VecDeque<(usize, u64)>,
     sent: [u64; KEYS],
@@ -66,8 +81,29 @@ struct Model {
 }
 
 impl Model {
+    fn new(program: &Program, from_source: bool) -> Self {
+        // A limit of at least the window is none.
+        let bounds = program.bounds.filter(|(limit, _)| *limit < program.window);
+        let (limit, overflow) = bounds.unwrap_or((usize::MAX, 0));
+        Self { window: program.window, limit, overflow, from_source, ..Self::default() }
+    }
+
     fn inside(&self) -> usize {
         self.keys.values().map(VecDeque::len).sum()
+    }
+
+    /// Permits of the window and of the overflow that are taken.
+    fn permits(&self) -> (usize, usize) {
+        let in_window: usize = self.keys.values().map(|queue| queue.len().min(self.limit)).sum();
+        (in_window, self.inside() - in_window)
+    }
+
+    fn has_room(&self, key: usize) -> bool {
+        let (in_window, in_overflow) = self.permits();
+        if self.keys.get(&key).map_or(0, VecDeque::len) >= self.limit {
+            return in_overflow < self.overflow;
+        }
+        in_window < self.window
     }
 
     fn send(&mut self, key: usize) {
@@ -76,12 +112,26 @@ impl Model {
         self.admit();
     }
 
+    /// Lets in what has room, one after the other: whoever has none holds up those behind it.
     fn admit(&mut self) {
-        while self.inside() < self.window {
-            let Some((key, number)) = self.outside.pop_front() else { return };
-            let queue = self.keys.entry(key).or_default();
-            queue.push_back(number);
-            self.started += u64::from(queue.len() == 1);
+        loop {
+            let from_aside = self.aside.is_some();
+            let first = self.aside.or_else(|| self.outside.front().copied());
+            let Some((key, number)) = first else { return };
+            if self.has_room(key) && (from_aside || !self.from_source || self.permits().0 < self.window) {
+                if self.aside.take().is_none() {
+                    self.outside.pop_front();
+                }
+                let queue = self.keys.entry(key).or_default();
+                queue.push_back(number);
+                self.started += u64::from(queue.len() == 1);
+                continue;
+            }
+            // A source is asked with a permit of the window in hand, whatever its next message will be.
+            if self.from_source && !from_aside && self.permits().0 < self.window {
+                self.aside = self.outside.pop_front();
+            }
+            return;
         }
     }
 
@@ -175,8 +225,11 @@ enum Door {
 }
 
 impl Door {
-    fn open(executor: &KeyedExecutor, stage: &Stage, source: bool) -> Door {
-        let options = Options::new("test").on_failure(OnFailure::Continue);
+    fn open(executor: &KeyedExecutor, stage: &Stage, source: bool, bounds: Option<(usize, usize)>) -> Door {
+        let mut options = Options::new("test").on_failure(OnFailure::Continue);
+        if let Some((limit, overflow)) = bounds {
+            options = options.max_per_key(limit).overflow(overflow);
+        }
         let stage = stage.clone();
         let handler = move |message: Message| stage.clone().handle(message);
         if source {
@@ -242,8 +295,8 @@ fn run(program: &Program, source: bool) -> Result<(), TestCaseError> {
         .expect("the settings are in range");
     let history = History::bounded(0, KEYS, program.window);
     let stage = Stage::default();
-    let mut door = Door::open(&executor, &stage, source);
-    let mut model = Model { window: program.window, ..Model::default() };
+    let mut door = Door::open(&executor, &stage, source, program.bounds);
+    let mut model = Model::new(program, source);
 
     let agree = |door: &mut Door, model: &Model| {
         // The model is ahead until the executor has done what it must; then both have to be the same.
@@ -281,7 +334,8 @@ fn run(program: &Program, source: bool) -> Result<(), TestCaseError> {
     let ledger = door.finish(program.cancel);
     executor.close();
     let tally = history.verify();
-    let (running, waiting) = (model.keys.len() as u64, (model.inside() - model.keys.len()) as u64);
+    let running = model.keys.len() as u64;
+    let waiting = (model.inside() - model.keys.len() + usize::from(model.aside.is_some())) as u64;
     assert_eq!(
         (ledger.handled, ledger.failed, ledger.cancelled, ledger.discarded),
         (model.ended("handled"), model.ended("failed"), running, waiting)

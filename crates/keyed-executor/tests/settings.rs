@@ -20,6 +20,8 @@ fn wrong_settings_are_refused_all_at_once() {
         name: String::new(),
         workers: 0,
         max_in_flight: 0,
+        max_per_key: Some(0),
+        overflow: limits::OVERFLOW.end() + 1,
         throughput: 0,
         spin: Duration::from_micros(1_001),
         rescue_threads: limits::RESCUE_THREADS.end() + 1,
@@ -33,6 +35,8 @@ fn wrong_settings_are_refused_all_at_once() {
             "name",
             "workers",
             "max_in_flight",
+            "max_per_key",
+            "overflow",
             "throughput",
             "spin",
             "rescue_threads",
@@ -43,6 +47,8 @@ fn wrong_settings_are_refused_all_at_once() {
         (Config { workers: 0, ..Config::default() }, "workers"),
         (Config { workers: limits::WORKERS.end() + 1, ..Config::default() }, "workers"),
         (Config { max_in_flight: 0, ..Config::default() }, "max_in_flight"),
+        (Config { max_per_key: Some(0), ..Config::default() }, "max_per_key"),
+        (Config { overflow: limits::OVERFLOW.end() + 1, ..Config::default() }, "overflow"),
         (Config { throughput: 0, ..Config::default() }, "throughput"),
         (Config { spin: Duration::from_secs(1), ..Config::default() }, "spin"),
     ] {
@@ -57,6 +63,7 @@ fn wrong_settings_are_refused_all_at_once() {
 fn the_defaults_are_what_they_are_said_to_be() {
     let config = Config::default();
     assert_eq!((config.name.as_str(), config.max_in_flight, config.throughput), ("wow-dispatch", 256, 16));
+    assert_eq!((config.max_per_key, config.overflow), (None, 1_024));
     assert_eq!((config.workers, config.spin), (defaults::workers(), Duration::ZERO));
     assert_eq!(Some(defaults::workers()), std::thread::available_parallelism().ok().map(usize::from));
     let executor = KeyedExecutor::new(config.clone()).expect("the defaults are in range");

@@ -34,6 +34,8 @@ struct Plan {
     throughput: usize,
     spin: Duration,
     producers: usize,
+    /// A limit for each key, none at or above the window, and its overflow.
+    bounds: (usize, usize),
     /// Of a thousand messages; nothing goes wrong in some plans, much in others.
     failures: u64,
     panics: u64,
@@ -52,6 +54,7 @@ impl Plan {
             throughput: pick(rng, &[1, 2, 16, 200]) as usize,
             spin: Duration::from_micros(pick(rng, &[0, 0, 20])),
             producers: 1 + rng.index(4),
+            bounds: (pick(rng, &[1, 2, 8, 10_000]) as usize, pick(rng, &[0, 1, 50]) as usize),
             failures: pick(rng, &[0, 1, 50]),
             panics: pick(rng, &[0, 1, 20]),
             waits: pick(rng, &[0, 50, 400]),
@@ -123,6 +126,8 @@ fn executor(plan: &Plan) -> KeyedExecutor {
         .max_in_flight(plan.window)
         .throughput(plan.throughput)
         .spin(plan.spin)
+        .max_per_key(plan.bounds.0)
+        .overflow(plan.bounds.1)
         .build()
         .expect("every plan is in range")
 }

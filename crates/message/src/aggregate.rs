@@ -8,18 +8,17 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::ptr;
 use std::sync::{LazyLock, PoisonError, RwLock};
-
-use foldhash::quality::RandomState;
 
 use crate::name::Name;
 
 /// The tenant of an aggregate that names none.
 pub const DEFAULT_TENANT: Name = Name::from_static("(0)");
 
-/// One seed for all ids of this process, so that nobody outside can craft ids that meet in one place of a table.
+/// One seed for all ids of this process. Ids come from outside, and this hash stands for them in every table, so it is the
+/// keyed hash of the standard library, for which nobody outside is known to be able to craft ids that meet in one place.
 static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 /// An aggregate type: the bounded context it belongs to and its name there.
@@ -199,9 +198,35 @@ pub struct AggregateId {
 }
 
 impl AggregateId {
-    /// The aggregate `id` of this type, of the default tenant.
+    /// The longest id, and the longest tenant, that [`check_length`](Self::check_length) accepts, in bytes.
+    pub const MAX_PART_BYTES: usize = 1_024;
+
+    /// The aggregate `id` of this type, of the default tenant. Any length is taken: an id that comes from outside is
+    /// [checked](Self::check_length) where it comes in.
     pub fn new(named: NamedAggregate, id: impl Into<Name>) -> Self {
         Self { key: AggregateKey::new(named, id.into()), tenant: DEFAULT_TENANT }
+    }
+
+    /// Whether id and tenant are as short as ids should be: they are kept while messages of the aggregate are under way, and
+    /// are told in logs.
+    ///
+    /// ```
+    /// # use wow_message::{AggregateId, NamedAggregate};
+    /// let account = NamedAggregate::new("bank", "account");
+    /// assert!(AggregateId::new(account, "4711").check_length().is_ok());
+    /// let error = AggregateId::new(account, "4".repeat(1_025)).check_length().expect_err("too long");
+    /// assert_eq!(error.to_string(), "an id of bank.account has 1025 bytes, and ids may have 1024");
+    /// ```
+    ///
+    /// # Errors
+    /// The part that is longer than [`MAX_PART_BYTES`](Self::MAX_PART_BYTES), and how long it is.
+    pub fn check_length(&self) -> Result<(), IdTooLong> {
+        for (part, text) in [("id", self.id()), ("tenant", self.tenant())] {
+            if text.len() > Self::MAX_PART_BYTES {
+                return Err(IdTooLong { named: self.named(), part, bytes: text.len() });
+            }
+        }
+        Ok(())
     }
 
     /// The same aggregate id for another tenant.
@@ -264,6 +289,39 @@ impl fmt::Debug for AggregateId {
         write!(f, "AggregateId({self})")
     }
 }
+
+/// An aggregate id with a part that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdTooLong {
+    named: NamedAggregate,
+    part: &'static str,
+    bytes: usize,
+}
+
+impl IdTooLong {
+    /// The aggregate's type.
+    #[must_use]
+    pub fn named(&self) -> NamedAggregate {
+        self.named
+    }
+
+    /// How many bytes the part has.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl fmt::Display for IdTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { named, part, bytes } = self;
+        let article = if *part == "id" { "an" } else { "a" };
+        let max = AggregateId::MAX_PART_BYTES;
+        write!(f, "{article} {part} of {named} has {bytes} bytes, and {part}s may have {max}")
+    }
+}
+
+impl std::error::Error for IdTooLong {}
 
 /// How many event streams an aggregate has: 0 before the first, 1 with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -37,7 +37,7 @@ mod stream;
 mod time;
 mod topic;
 
-pub use aggregate::{AggregateId, AggregateKey, DEFAULT_TENANT, NamedAggregate, Version};
+pub use aggregate::{AggregateId, AggregateKey, DEFAULT_TENANT, IdTooLong, NamedAggregate, Version};
 pub use answer::Answer;
 pub use command::{Command, CommandBuilder, CommandUse, Creation};
 pub use error_info::{ErrorInfo, Recoverability, codes};

@@ -5,7 +5,9 @@ use std::error::Error;
 use std::fmt;
 
 use wow_eventsourcing::{AppendError, LoadError, LoadStateError, SourcingError};
-use wow_message::{AggregateId, Command, ErrorInfo, NamedAggregate, Recoverability, RequestId, codes};
+use wow_message::{
+    AggregateId, Command, ErrorInfo, IdTooLong, NamedAggregate, Recoverability, RequestId, codes,
+};
 use wow_transport::SendRefusal;
 
 use crate::command::guard::GuardRefusal;
@@ -164,6 +166,9 @@ pub enum NotSentReason {
     /// The command's aggregate is not part of this service.
     #[error("the aggregate is not part of this service")]
     UnknownAggregate,
+    /// The aggregate's id is longer than ids may be.
+    #[error(transparent)]
+    IdTooLong(IdTooLong),
     /// The bus refused.
     #[error(transparent)]
     Bus(SendRefusal),

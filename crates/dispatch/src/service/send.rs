@@ -133,6 +133,9 @@ impl<'a, C: AggregateCommand> Sending<'a, C> {
         if named.is_none() {
             return Err(NotSent::new(NotSentReason::UnknownAggregate, command));
         }
+        if let Err(too_long) = command.aggregate_id().check_length() {
+            return Err(NotSent::new(NotSentReason::IdTooLong(too_long), command));
+        }
         let Some(activity) = shared.activities.try_acquire() else {
             return Err(NotSent::new(NotSentReason::Stopped, command));
         };

@@ -12,7 +12,7 @@ use wow_dispatch::{
     Service, ServiceProblem,
 };
 use wow_eventsourcing::MemoryEventStore;
-use wow_message::{Version, codes};
+use wow_message::{AggregateId, Version, codes};
 use wow_runtime::Ending;
 use wow_testkit::{Latch, eventually};
 use wow_transport::{Capacity, NoOpBus, Subscription};
@@ -161,6 +161,17 @@ fn a_command_to_an_aggregate_of_another_service_comes_back() {
     let running = start(Service::builder("empty").config(config()).quiet_period(Duration::ZERO));
     let not_sent = finish(running.send(moving("1", 5))).expect_err("no such aggregate here");
     assert!(matches!(not_sent.reason(), NotSentReason::UnknownAggregate));
+    finish(running.stop());
+}
+
+#[test]
+fn a_command_with_an_id_that_is_too_long_comes_back() {
+    let running = start(builder());
+    let longest: &str = "4".repeat(AggregateId::MAX_PART_BYTES).leak();
+    finish(running.send(Open { account: longest }).wait_for(Sent)).expect("it is just short enough");
+    let not_sent = finish(running.send(Open { account: "5".repeat(1_025).leak() })).expect_err("too long");
+    assert!(matches!(not_sent.reason(), NotSentReason::IdTooLong(error) if error.bytes() == 1_025));
+    assert!(not_sent.to_string().contains("has 1025 bytes, and ids may have 1024"), "{not_sent}");
     finish(running.stop());
 }
 

@@ -6,21 +6,25 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Wake, Waker};
 
+use super::waiting::Waiting;
 use super::{Door, Handle, Keyspace};
 use crate::contain::drop_contained;
-use crate::credit::{Need, Then, Ticket};
+use crate::credit::{Need, Ticket, wake_contained};
 use crate::engine::Engine;
 use crate::error::{Cause, Ledger, Outcome, SubmitError, SubmitRefusal};
 use crate::executor::Guard;
 use crate::figures::DispatchMetrics;
 use crate::inspect::Inspection;
+use crate::intake::bounds::Lack;
 use crate::intake::{Intake, Place};
 use crate::lane::Item;
 use crate::lanes::Lanes;
 use crate::prefetch::Access;
-use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Weak, lock};
+use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, OnceLock, Ordering, Weak, lock};
+use crate::weigh::{Scale, TooMuch, Weigh};
 
 /// An engine with an intake behind a lock.
 pub(super) struct Core<K, M, H, F: Future>
@@ -31,8 +35,11 @@ where
 {
     pub(super) engine: Engine<K, M, H, F>,
     pub(super) side: Mutex<Side<K>>,
+    pub(super) scale: Option<Scale<K, M>>,
     tickets: AtomicU64,
-    me: Weak<Self>,
+    /// Looks at what comes back on behalf of those that wait for a key; made with the first of them.
+    pub(super) watcher: OnceLock<Waker>,
+    pub(super) me: Weak<Self>,
 }
 
 /// What is left to do for a submission that was accepted.
@@ -51,16 +58,33 @@ enum Refused<K, M> {
     ByTheDead { worker: usize, key: K, message: M },
 }
 
+#[inline]
+fn refuse<T, K, M>(key: K, reason: SubmitRefusal, message: M) -> Result<T, Refused<K, M>> {
+    Err(Refused::ForGood(key, SubmitError { reason, message }))
+}
+
+/// What is known of a submission beside its key and message, where more than the window bounds what may come in.
+#[derive(Clone, Copy, Default)]
+struct Waited {
+    /// What the message weighs with its key.
+    bytes: usize,
+    /// Its submitter's, if it waited.
+    ticket: Option<Ticket>,
+}
+
 /// What the lock is for.
 pub(super) struct Side<K> {
     pub(super) intake: Intake,
     /// Keys that were forgotten, to be dropped outside the lock; kept for its room.
     pub(super) dead: Vec<K>,
+    /// Who waits for room of a key, or for bytes.
+    pub(super) waiting: Waiting,
 }
 
 /// Makes a keyspace on an executor; one that is closed refuses every submission.
-pub(crate) fn open<K, M, H, F>(guard: Arc<Guard>, options: crate::Options, handler: H) -> Keyspace<K, M>
+pub(crate) fn open<W, K, M, H, F>(guard: Arc<Guard>, options: crate::Options<W>, handler: H) -> Keyspace<K, M>
 where
+    W: Weigh<K, M>,
     K: Hash + Eq + Debug + Send + Sync + 'static,
     M: Send + 'static,
     H: Fn(M) -> F + Send + Sync + 'static,
@@ -70,19 +94,22 @@ where
     let shared = Arc::clone(guard.shared());
     let workers = shared.workers.len();
     let start = shared.next_start();
+    let (scale, options) = options.take_scale();
     let core = Arc::new_cyclic(|me| {
-        let engine = Engine::new(Arc::clone(&shared), options, handler);
-        let intake = Intake::new(engine.window, workers, start);
+        let engine = Engine::new(Arc::clone(&shared), options, scale.is_some(), handler);
+        let intake = Intake::new(engine.window, engine.limits, workers, start);
         Core {
             engine,
-            side: Mutex::new(Side { intake, dead: Vec::new() }),
+            side: Mutex::new(Side { intake, dead: Vec::new(), waiting: Waiting::default() }),
+            scale,
             tickets: AtomicU64::new(0),
+            watcher: OnceLock::new(),
             me: Weak::clone(me),
         }
     });
     let registered: Weak<Core<K, M, H, F>> = Arc::downgrade(&core);
     if !shared.register(registered) {
-        core.with_intake(|intake, _| intake.closed = true);
+        core.with_side(|side| side.intake.closed = true);
         core.engine.end();
     }
     Keyspace { handle: Arc::new(Handle { door: core, _executor: guard }) }
@@ -100,63 +127,161 @@ where
         self.me.upgrade().expect("a core that is used is alive")
     }
 
+    /// What a message weighs with its key; a message that never has room is refused. The weigher is the user's.
+    #[inline]
+    pub(super) fn weigh(&self, key: &K, message: &M) -> Result<usize, SubmitRefusal> {
+        let Some(scale) = &self.scale else { return Ok(0) };
+        scale.weigh(key, message).map_err(|too_much| match too_much {
+            TooMuch::Key { bytes, max } => SubmitRefusal::KeyTooLong { bytes, max },
+            TooMuch::Weight { bytes, max } => SubmitRefusal::TooHeavy { bytes, max },
+        })
+    }
+
     /// What refuses every submission now, with the intake in hand.
-    fn refusal(&self, intake: &Intake) -> Option<SubmitRefusal> {
+    pub(super) fn refusal(&self, intake: &Intake) -> Option<SubmitRefusal> {
         if intake.closed {
             return Some(SubmitRefusal::Closed);
         }
         self.engine.has_failed().then_some(SubmitRefusal::Failed)
     }
 
-    /// Works on the intake. Keys that are forgotten meanwhile are the user's to drop: that happens after the lock.
+    /// Works behind the lock. Keys that are forgotten meanwhile are the user's to drop, and so are the wakers of those
+    /// whose turn has come: both happen after the lock.
     #[inline]
-    fn with_intake<R>(&self, work: impl FnOnce(&mut Intake, &mut Vec<K>) -> R) -> R {
+    pub(super) fn with_side<R>(&self, work: impl FnOnce(&mut Side<K>) -> R) -> R {
         let mut guard = lock(&self.side);
-        let Side { intake, dead } = &mut *guard;
-        let result = work(intake, dead);
-        if dead.is_empty() {
-            return result;
+        if guard.intake.bounds.is_watched {
+            // A comparison of keys that panics must not cost a wake-up that was found before it.
+            let result = catch_unwind(AssertUnwindSafe(|| work(&mut guard)));
+            self.leave_side(guard);
+            return result.unwrap_or_else(|panic| resume_unwind(panic));
         }
-        let mut dead = std::mem::take(dead);
+        let result = work(&mut guard);
+        if !guard.dead.is_empty() || !guard.waiting.due.is_empty() {
+            self.leave_side(guard);
+        }
+        result
+    }
+
+    /// Drops the user's keys and calls the user's wakers that were found behind the lock.
+    #[inline(never)]
+    fn leave_side(&self, mut guard: MutexGuard<'_, Side<K>>) {
+        let mut dead = std::mem::take(&mut guard.dead);
+        let due = std::mem::take(&mut guard.waiting.due);
         drop(guard);
         for key in dead.drain(..) {
             drop_contained("a key", key);
         }
+        due.into_iter().for_each(wake_contained);
         // Its room is of use to the next one, unless somebody was faster.
         let mut guard = lock(&self.side);
         if guard.dead.capacity() == 0 {
             guard.dead = dead;
         }
-        result
+    }
+
+    /// Takes completions back, and gives what came with them to those who wait for it.
+    #[inline]
+    pub(super) fn take_back(&self, side: &mut Side<K>) {
+        let Side { intake, dead, waiting } = side;
+        self.engine.reclaim(intake, dead);
+        if intake.bounds.is_watched {
+            waiting.serve(intake);
+        }
     }
 
     /// Takes the permit and shows the message.
-    fn accept(&self, hash: u64, key: K, message: M) -> Result<Accepted, Refused<K, M>> {
-        self.with_intake(|intake, dead| self.accept_into(intake, dead, hash, key, message))
+    fn accept(&self, hash: u64, key: K, message: M, waited: Waited) -> Result<Accepted, Refused<K, M>> {
+        self.with_side(|side| {
+            if side.intake.bounds.is_on {
+                self.accept_bounded(side, hash, key, message, waited)
+            } else {
+                self.accept_into(side, hash, key, message)
+            }
+        })
     }
 
+    #[inline]
     fn accept_into(
         &self,
-        intake: &mut Intake,
-        dead: &mut Vec<K>,
+        side: &mut Side<K>,
         hash: u64,
         key: K,
         message: M,
     ) -> Result<Accepted, Refused<K, M>> {
         let engine = &self.engine;
-        let refuse = |key, reason, message| Err(Refused::ForGood(key, SubmitError { reason, message }));
-        if let Some(reason) = self.refusal(intake) {
+        if let Some(reason) = self.refusal(&side.intake) {
             return refuse(key, reason, message);
         }
-        intake.since_reclaim += 1;
-        if intake.room() == 0 || intake.since_reclaim >= engine.batch {
-            engine.reclaim(intake, dead);
+        side.intake.since_reclaim += 1;
+        if side.intake.room() == 0 || side.intake.since_reclaim >= engine.batch {
+            self.take_back(side);
         }
-        if intake.room() == 0 {
+        if side.intake.room() == 0 {
             return refuse(key, SubmitRefusal::Full, message);
         }
         // The comparison is the user's and may panic: nothing was changed yet.
-        let (entry, worker, fresh) = match engine.find(intake, hash, &key) {
+        let place = engine.find(&side.intake, hash, &key);
+        self.let_in::<false>(side, hash, key, message, place, Waited::default())
+    }
+
+    /// As [`accept_into`](Self::accept_into), where more than the window bounds what may come in.
+    #[inline(never)]
+    fn accept_bounded(
+        &self,
+        side: &mut Side<K>,
+        hash: u64,
+        key: K,
+        message: M,
+        waited: Waited,
+    ) -> Result<Accepted, Refused<K, M>> {
+        let engine = &self.engine;
+        if let Some(reason) = self.refusal(&side.intake) {
+            return refuse(key, reason, message);
+        }
+        side.intake.since_reclaim += 1;
+        let mut is_fresh_look = false;
+        if side.intake.since_reclaim >= engine.batch {
+            is_fresh_look = true;
+            self.take_back(side);
+        }
+        loop {
+            let place = engine.find(&side.intake, hash, &key);
+            let reason = match side.intake.lack(place, waited.bytes) {
+                None => return self.let_in::<true>(side, hash, key, message, place, waited),
+                Some(_) if !is_fresh_look => {
+                    is_fresh_look = true;
+                    self.take_back(side);
+                    continue;
+                }
+                Some(Lack::Window) => SubmitRefusal::Full,
+                Some(Lack::Key) => SubmitRefusal::KeyFull,
+                Some(Lack::Bytes) => SubmitRefusal::BytesFull,
+            };
+            // What a dead worker still holds is in nobody's way.
+            if let Place::Live { worker, .. } = place {
+                if engine.shared.workers[worker].sleeper().is_gone() {
+                    return Err(Refused::ByTheDead { worker, key, message });
+                }
+            }
+            return refuse(key, reason, message);
+        }
+    }
+
+    /// Lets a message in that has room, its key being there.
+    #[inline]
+    fn let_in<const BOUNDED: bool>(
+        &self,
+        side: &mut Side<K>,
+        hash: u64,
+        key: K,
+        message: M,
+        place: Place,
+        waited: Waited,
+    ) -> Result<Accepted, Refused<K, M>> {
+        let engine = &self.engine;
+        let intake = &mut side.intake;
+        let (entry, worker, fresh) = match place {
             Place::Live { worker, .. } if engine.shared.workers[worker].sleeper().is_gone() => {
                 return Err(Refused::ByTheDead { worker, key, message });
             }
@@ -172,21 +297,30 @@ where
             }
         };
         let slot = intake.take_slot().expect("there was room");
+        if BOUNDED {
+            let _ = intake.charge(entry, slot, waited.bytes);
+        }
         engine.put(slot, message);
         let item = if fresh { Item::fresh(entry, slot) } else { Item::new(entry, slot) };
         engine.push(intake, worker, item, || self.me());
+        if BOUNDED {
+            if let Some(ticket) = waited.ticket {
+                side.waiting.went_in(intake, ticket, entry);
+            }
+        }
         Ok(Accepted { worker, next_slot: intake.next_slot() })
     }
 
     /// Shuts the door; the dispatch ends with its last message.
     pub(super) fn close_intake(&self) {
-        let accepted = {
-            let mut side = lock(&self.side);
+        let accepted = self.with_side(|side| {
             if std::mem::replace(&mut side.intake.closed, true) {
-                return;
+                return None;
             }
-            side.intake.accepted
-        };
+            side.waiting.all(&mut side.intake);
+            Some(side.intake.accepted)
+        });
+        let Some(accepted) = accepted else { return };
         self.engine.credit.wake_all();
         let end = Arc::new(End { core: Weak::clone(&self.me), accepted });
         Arc::clone(&end).wake();
@@ -205,8 +339,9 @@ where
     accepted: u64,
 }
 
-/// No submitter's ticket: those are counted from zero.
+/// No submitter's tickets: those are counted from zero.
 const END: Ticket = Ticket::MAX;
+pub(super) const WATCH: Ticket = Ticket::MAX - 1;
 
 impl<K, M, H, F> Wake for End<K, M, H, F>
 where
@@ -222,7 +357,7 @@ where
         let accepted = self.accepted;
         let returned = core.engine.credit.register(END, all, &Waker::from(self));
         if returned >= accepted && core.engine.credit.forget(END) {
-            core.with_intake(|intake, dead| core.engine.reclaim(intake, dead));
+            core.with_side(|side| core.take_back(side));
             core.engine.end();
         }
     }
@@ -236,11 +371,15 @@ where
     F: Future + Send + 'static,
     F::Output: Outcome,
 {
-    fn try_submit(&self, key: K, message: M) -> Result<(), (K, SubmitError<M>)> {
+    fn try_submit(&self, key: K, message: M, ticket: Option<Ticket>) -> Result<(), (K, SubmitError<M>)> {
         let hash = self.engine.hash(&key);
+        let bytes = match self.weigh(&key, &message) {
+            Ok(bytes) => bytes,
+            Err(reason) => return Err((key, SubmitError { reason, message })),
+        };
         let (mut key, mut message) = (key, message);
         loop {
-            match self.accept(hash, key, message) {
+            match self.accept(hash, key, message, Waited { bytes, ticket }) {
                 Ok(Accepted { worker, next_slot }) => {
                     if let Some(slot) = next_slot {
                         self.engine.foresee(slot, Access::Write);
@@ -253,13 +392,16 @@ where
                     // What the dead worker still held is dropped, outside the lock; then its keys are free.
                     (key, message) = (back, unsent);
                     self.engine.shared.sweep(worker);
-                    self.with_intake(|intake, dead| self.engine.reclaim(intake, dead));
+                    self.with_side(|side| self.take_back(side));
                 }
             }
         }
     }
 
     fn register(&self, ticket: Ticket, waker: &Waker) -> bool {
+        if self.engine.limits.is_on() {
+            self.leave_list(ticket);
+        }
         let (returned, refused) = {
             let intake = &lock(&self.side).intake;
             (intake.returned, self.refusal(intake).is_some() || intake.room() > 0)
@@ -283,14 +425,21 @@ where
         true
     }
 
-    fn forget(&self, ticket: Ticket, pass_on: bool) {
-        let waited = self.engine.credit.forget(ticket);
-        if pass_on && !waited {
-            // It was woken: whoever waits behind it may go on if there is room left, and what its worker left for it
-            // to take back is taken back.
-            let _ = self.engine.credit.check(Then::Dry);
-            self.with_intake(|intake, dead| self.engine.reclaim(intake, dead));
+    fn register_beside_window(&self, ticket: Ticket, key: &K, message: &M, waker: &Waker) -> bool {
+        // It may have been woken for a permit of the window that it does not take.
+        self.leave_window(ticket);
+        self.wait_beside_window(ticket, key, message, waker)
+    }
+
+    fn forget(&self, ticket: Ticket, submits: bool) {
+        if !submits {
+            self.engine.credit.forget(ticket);
+            return;
         }
+        if self.engine.limits.is_on() {
+            self.leave_list(ticket);
+        }
+        self.leave_window(ticket);
     }
 
     fn ticket(&self) -> Ticket {
@@ -299,24 +448,24 @@ where
     }
 
     fn in_flight(&self) -> usize {
-        self.with_intake(|intake, dead| {
-            self.engine.reclaim(intake, dead);
-            intake.outstanding() as usize
+        self.with_side(|side| {
+            self.take_back(side);
+            side.intake.outstanding() as usize
         })
     }
 
     fn live_keys(&self) -> usize {
-        self.with_intake(|intake, dead| {
-            self.engine.reclaim(intake, dead);
-            intake.live()
+        self.with_side(|side| {
+            self.take_back(side);
+            side.intake.live()
         })
     }
 
     fn drained(&self, ticket: Ticket, waker: &Waker) -> Option<Ledger> {
         loop {
-            let (accepted, outstanding) = self.with_intake(|intake, dead| {
-                self.engine.reclaim(intake, dead);
-                (intake.accepted, intake.outstanding())
+            let (accepted, outstanding) = self.with_side(|side| {
+                self.take_back(side);
+                (side.intake.accepted, side.intake.outstanding())
             });
             // The completions are taken back just before they are counted, so `returned` may lag behind them.
             if outstanding == 0 && self.engine.credit.returned() >= accepted {
@@ -361,6 +510,7 @@ where
 {
     fn drop(&mut self) {
         let side = &mut *lock(&self.side);
+        side.intake.bounds.is_watched = false;
         self.engine.drop_keys(&mut side.intake, &mut side.dead);
     }
 }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::hash::Hash;
 
 use super::core::{Core, Side};
-use crate::credit::Then;
+use crate::credit::{Then, wake_contained};
 use crate::cx::Cx;
 use crate::error::{Cause, Outcome};
 use crate::figures::{DispatchMetrics, LaneFigures};
@@ -76,14 +76,18 @@ where
         // Keys that have no message left are forgotten before the worker sleeps, unless somebody is at the intake anyway:
         // waiting for a lock that is held around a key's comparison would hold the seat for it.
         let Ok(mut guard) = self.side.try_lock() else { return };
-        let Side { intake, dead } = &mut *guard;
-        self.engine.reclaim(intake, dead);
-        let dead = std::mem::take(dead);
+        self.take_back(&mut guard);
+        let Side { dead, waiting, .. } = &mut *guard;
+        let (dead, due) = (std::mem::take(dead), std::mem::take(&mut waiting.due));
         drop(guard);
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe { self.engine.plain(worker, |plain| plain.rested = shown) };
         if !dead.is_empty() {
             cx.drop_user("keys", dead);
+        }
+        if !due.is_empty() {
+            // Wakers of waiting submitters are theirs: user code. Each is contained.
+            let _ = cx.user(|| due.into_iter().for_each(wake_contained));
         }
     }
 

@@ -35,7 +35,7 @@ where
     /// # Safety
     /// Rule 5 of seat/README.md: the caller holds the home's seat; `access` calls no user code and not this function.
     #[inline]
-    pub(super) unsafe fn side<R>(&self, access: impl FnOnce(&mut Home<K>) -> R) -> R {
+    pub(super) unsafe fn side<R>(&self, access: impl FnOnce(&mut Home<K, M>) -> R) -> R {
         // SAFETY: the caller's contract.
         self.side.with_mut(|side| access(unsafe { &mut *side }))
     }
@@ -55,6 +55,7 @@ where
             }
             if phase == phase::STOPPING {
                 self.drop_source(cx);
+                self.discard_aside(cx);
                 if self.engine.lane_holds_something(cx) {
                     self.engine.discard_lane(cx);
                 }
@@ -64,6 +65,7 @@ where
             self.engine.run_lane(cx).map_err(LostAt::Message)?;
             // Between the two: a key whose messages just ended here is free to run in place again.
             self.take_back(cx);
+            self.retry_aside(cx);
             let more = self.pull(cx)?;
             if self.ended(cx) {
                 return Ok(Round::Ended);
@@ -80,11 +82,12 @@ where
         // SAFETY: rule 5 of seat/README.md: this function's contract.
         let came_back = unsafe {
             self.side(|side| {
-                let before = side.intake.returned;
+                let before = (side.intake.returned, side.intake.window_returned());
                 self.engine.reclaim(&mut side.intake, &mut side.dead);
-                let came_back = side.intake.returned - before;
+                let came_back = side.intake.returned - before.0;
                 side.came_back += came_back;
-                side.earn(came_back as usize, self.engine.batch);
+                // Only a permit of the window is demand: those of the overflow were never asked with.
+                side.earn((side.intake.window_returned() - before.1) as usize, self.engine.batch);
                 came_back > 0
             })
         };
@@ -147,7 +150,9 @@ where
     pub(super) unsafe fn ended(&self, cx: &Cx<'_>) -> bool {
         // SAFETY: rule 5 of seat/README.md: this function's contract.
         unsafe {
-            if self.side(|side| side.input != Input::Gone || side.intake.outstanding() > 0) {
+            if self.side(|side| {
+                side.input != Input::Gone || side.intake.outstanding() > 0 || side.aside.is_some()
+            }) {
                 return false;
             }
             self.finish(cx);
@@ -198,6 +203,11 @@ where
                 let need = |messages: u64| side.came_back + messages.saturating_sub(earned).max(1);
                 match outstanding {
                     0 => None,
+                    // Anything that comes back may be what a message that was set aside waits for.
+                    _ if side.aside.is_some() => {
+                        let any = side.came_back + 1;
+                        Some(Need { busy: any, dry: any, empty_at: None })
+                    }
                     all if lasts => Some(Need { busy: need(all), dry: need(all), empty_at: None }),
                     _ => Some(Need { busy: need(half), dry: need(batch), empty_at: None }),
                 }
@@ -258,7 +268,7 @@ where
     }
 }
 
-impl<K> Home<K> {
+impl<K, M> Home<K, M> {
     /// Messages ended; the budget goes up by all that ended once they are a batch (KW-3).
     #[inline]
     pub(super) fn earn(&mut self, ended: usize, batch: usize) {

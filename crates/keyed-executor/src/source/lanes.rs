@@ -124,7 +124,7 @@ where
                 let for_the_source = !side.polling
                     && (side.intake.returned_elsewhere(&self.engine.lanes)
                         || (side.input == Input::Ready && side.budget > 0)
-                        || (closing && matches!(side.input, Input::Ready | Input::Waiting)));
+                        || (closing && matches!(side.input, Input::Ready | Input::Waiting | Input::Held)));
                 // Workers that were given something are told at the end of this turn, which may be far.
                 for_the_source || side.touched.contains(&true)
             })
@@ -183,8 +183,13 @@ where
     }
 
     unsafe fn discard(&self, cx: &Cx<'_>) {
-        // SAFETY: rule 1 of seat/README.md: this function's contract.
-        unsafe { self.engine.discard_lane(cx) };
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.discard_lane(cx);
+            if cx.worker.index() == self.home {
+                self.discard_aside(cx);
+            }
+        }
     }
 
     unsafe fn bury(&self, cx: &Cx<'_>) {
@@ -196,6 +201,8 @@ where
             }
             self.engine.stop(Cause::NoWorker { message: "the source's worker died".to_owned() });
             self.drop_source(cx);
+            self.discard_aside(cx);
+            self.engine.publish(cx, Then::Dry);
             self.orphaned.store(true, Ordering::Release);
             self.engine.notify_lanes();
             let ledger = self.engine.ledger(self.side(|side| side.intake.accepted));

@@ -16,6 +16,7 @@ use crate::contain::contain;
 use crate::cx::Cx;
 use crate::engine::ErrorOf;
 use crate::error::{Cause, Outcome};
+use crate::intake::bounds::Permit;
 use crate::intake::{Intake, Place};
 use crate::lane::Item;
 use crate::mailbox::Mailbox;
@@ -186,27 +187,47 @@ where
     ) -> Result<(), Lost<ErrorOf<F>>> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
-            // The comparison is the user's and may panic: nothing was changed yet.
             let mut found = self.find(hash, &key);
             if let Ok(Place::Live { worker, .. }) = found {
                 if self.engine.shared.workers[worker].sleeper().is_gone() {
-                    // What the dead worker still held is dropped; then its keys are free.
-                    self.engine.shared.sweep(worker);
-                    self.take_back(cx);
-                    found = self.find(hash, &key);
+                    found = self.find_anew(cx, hash, &key);
                 }
             }
             match found {
-                Ok(Place::Live { entry, worker }) => self.queue(cx, entry, worker, false, message),
-                Ok(Place::Absent) => {
+                Ok(place) if self.side(|side| side.intake.bounds.is_on) => {
+                    return self.let_in_if_room(cx, key, hash, message, start, place);
+                }
+                Ok(place) => return self.let_in::<false>(cx, key, hash, message, start, place),
+                Err(panic) => self.refuse(cx, message, Cause::KeyPanicked { message: panic }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a message in, its key being there.
+    #[inline]
+    pub(super) unsafe fn let_in<const BOUNDED: bool>(
+        &self,
+        cx: &Cx<'_>,
+        key: K,
+        hash: u64,
+        message: M,
+        start: Start,
+        place: Place,
+    ) -> Result<(), Lost<ErrorOf<F>>> {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            match place {
+                Place::Live { entry, worker } => self.queue::<BOUNDED>(cx, entry, worker, false, message),
+                Place::Absent => {
                     if start == Start::InPlace && self.engine.lanes[self.home].figures.ready.get() == 0 {
-                        return self.run_in_place(cx, key, hash, message);
+                        return self.run_in_place::<BOUNDED>(cx, key, hash, message);
                     }
                     match self.choose() {
                         Some(worker) => {
                             let entry =
                                 self.side(|side| self.engine.admit(&mut side.intake, hash, key, worker));
-                            self.queue(cx, entry, worker, true, message);
+                            self.queue::<BOUNDED>(cx, entry, worker, true, message);
                         }
                         None => {
                             let message_text = "every worker is dead".to_owned();
@@ -214,7 +235,6 @@ where
                         }
                     }
                 }
-                Err(panic) => self.refuse(cx, message, Cause::KeyPanicked { message: panic }),
             }
         }
         Ok(())
@@ -254,12 +274,23 @@ where
 
     /// Puts a message behind the others of its key.
     #[inline]
-    unsafe fn queue(&self, cx: &Cx<'_>, entry: u32, worker: usize, fresh: bool, message: M) {
+    unsafe fn queue<const BOUNDED: bool>(
+        &self,
+        cx: &Cx<'_>,
+        entry: u32,
+        worker: usize,
+        fresh: bool,
+        message: M,
+    ) {
         // SAFETY: rules 1, 4 and 5 of seat/README.md: this function's contract.
         unsafe {
             let item = self.side(|side| {
                 side.budget -= 1;
                 let slot = side.intake.take_slot().expect("the budget is within the window");
+                if BOUNDED && side.intake.charge(entry, slot, side.arriving) == Permit::Overflow {
+                    // The permit that it was asked for is free again.
+                    side.budget += 1;
+                }
                 self.engine.put(slot, message);
                 let item = if fresh { Item::fresh(entry, slot) } else { Item::new(entry, slot) };
                 if worker == self.home {
@@ -279,7 +310,7 @@ where
 
     /// Runs a message where it arrived; only one whose handler waits gets a mailbox.
     #[inline]
-    unsafe fn run_in_place(
+    unsafe fn run_in_place<const BOUNDED: bool>(
         &self,
         cx: &Cx<'_>,
         key: K,
@@ -294,6 +325,9 @@ where
             self.notify_touched();
             let entry = self.side(|side| {
                 side.budget -= 1;
+                if BOUNDED {
+                    side.intake.bounds.take_bytes(side.arriving);
+                }
                 // Where whoever takes the seat meanwhile finds it.
                 side.in_place = Some((key, hash));
                 side.intake.next_entry().expect("the budget is within the window")
@@ -326,6 +360,9 @@ where
                 }
             });
             self.side(|side| {
+                if BOUNDED {
+                    side.intake.bounds.give_bytes(side.arriving);
+                }
                 side.intake.passed_through();
                 side.earn(1, self.engine.batch);
             });
@@ -344,6 +381,9 @@ where
                 let (key, hash) = side.in_place.take()?;
                 let entry = self.engine.admit(&mut side.intake, hash, key, self.home);
                 let slot = side.intake.take_slot().expect("the budget is within the window");
+                if side.intake.bounds.is_on {
+                    side.intake.bounds.settle(slot, side.arriving);
+                }
                 side.intake.add(entry);
                 self.engine.mailbox(entry, |mailbox| {
                     *mailbox = Mailbox::new();

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+
 use crate::cx::Cx;
 use crate::error::RejectReason;
 use crate::seat::AttachId;
@@ -149,4 +151,48 @@ fn a_worker_that_dies_rejects_its_tasks_and_its_keys_go_to_the_others() {
     drop(keyspace);
     executor.close();
     executor.join().expect("the other worker ends");
+}
+
+/// Counts how often it is dropped.
+struct Dropped(u32, Arc<[AtomicUsize; 3]>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.1[self.0 as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_message_that_was_set_aside_is_dropped_once_when_its_sources_worker_dies() {
+    let executor = executor(1, all_start);
+    let drops: Arc<[AtomicUsize; 3]> = Arc::default();
+    let (sender, taken) = mpsc::channel();
+    let made = Arc::clone(&drops);
+    let source = futures_util::stream::iter(0..3_u32).map(move |n| {
+        sender.send(n).expect("the test listens");
+        Dropped(n, Arc::clone(&made))
+    });
+    let options = crate::Options::new("orphan").max_per_key(1).overflow(0);
+    let dispatch = executor.dispatch_with(
+        options,
+        source,
+        |_: &Dropped| 0_u8,
+        |message| async move {
+            std::future::pending::<()>().await;
+            drop(message);
+        },
+    );
+    // The first one waits in its handler, the second one has no room.
+    assert_eq!([0, 1].map(|_| taken.recv_timeout(LONG).expect("they are asked for")), [0, 1]);
+    let worker = &executor.inner().workers[0];
+    worker
+        .jobs()
+        .push(Job::Attach(Arc::new(Bug(AtomicUsize::new(0), crate::figures::LaneFigures::default()))));
+    let _ = worker.sleeper().notify();
+    let error = dispatch.wait().expect("not a worker").expect_err("its worker died");
+    assert!(matches!(error.cause, Cause::NoWorker { .. }), "{}", error.cause);
+    assert_eq!((error.ledger.accepted, error.ledger.discarded), (2, 1));
+    executor.close();
+    executor.join().expect("not a worker");
+    assert_eq!([0, 1, 2].map(|n: usize| drops[n].load(Ordering::Relaxed)), [1, 1, 0]);
 }
