@@ -271,12 +271,15 @@ where
         self.slots[slot as usize].with_mut(|place| unsafe { (*place).assume_init_read() })
     }
 
-    /// Asks for a slot's memory before it is needed: the one that comes next was last used by another thread.
+    /// Asks for a slot's memory before it is needed, if there is such a slot: it was last used by another thread.
     #[inline]
-    pub(crate) fn foresee(&self, slot: u32, access: Access) {
+    pub(crate) fn foresee(&self, slot: usize, access: Access) {
         // In a model every look at a slot is an access; this is none.
-        if !cfg!(keyed_loom) {
-            self.slots[slot as usize].with(|place| prefetch(place, access));
+        if cfg!(any(keyed_loom, keyed_shuttle)) {
+            return;
+        }
+        if let Some(slot) = self.slots.get(slot) {
+            slot.with(|place| prefetch(place, access));
         }
     }
 

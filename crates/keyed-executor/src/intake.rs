@@ -183,10 +183,10 @@ impl Intake {
         self.free_entries.peek()
     }
 
-    /// The slot that is given out next.
+    /// The slot that is given out next; no slot's number if all are taken.
     #[inline]
-    pub(crate) fn next_slot(&self) -> Option<u32> {
-        self.free_slots.peek()
+    pub(crate) fn next_slot(&self) -> usize {
+        self.free_slots.peek().unwrap_or(NONE) as usize
     }
 
     /// A slot for a message, None if all are taken. Without bounds a slot is a permit of the window; with them the caller

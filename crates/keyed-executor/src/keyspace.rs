@@ -24,10 +24,45 @@ use crate::figures::DispatchMetrics;
 use crate::inspect::Inspection;
 use crate::sync::Arc;
 
+/// A message and its key, where they lie until they are taken in: moved once.
+struct Given<K, M> {
+    key: Option<K>,
+    message: Option<M>,
+}
+
+impl<K, M> Given<K, M> {
+    #[inline]
+    fn new(key: K, message: M) -> Self {
+        Self { key: Some(key), message: Some(message) }
+    }
+
+    #[inline]
+    fn key(&self) -> &K {
+        self.key.as_ref().expect(TAKEN)
+    }
+
+    #[inline]
+    fn message(&self) -> &M {
+        self.message.as_ref().expect(TAKEN)
+    }
+
+    #[inline]
+    fn take_key(&mut self) -> K {
+        self.key.take().expect(TAKEN)
+    }
+
+    #[inline]
+    fn take_message(&mut self) -> M {
+        self.message.take().expect(TAKEN)
+    }
+}
+
+const TAKEN: &str = "a submission is not polled after it ended";
+
 /// What a handle can ask of a keyspace, without its handler's type.
 trait Door<K, M>: Send + Sync {
-    /// Hands a message in; `ticket` is that of a submitter that waited.
-    fn try_submit(&self, key: K, message: M, ticket: Option<Ticket>) -> Result<(), (K, SubmitError<M>)>;
+    /// Hands a message in, out of where it lies; `ticket` is that of a submitter that waited.
+    fn try_submit(&self, given: &mut Given<K, M>, ticket: Option<Ticket>) -> Result<(), SubmitRefusal>;
     /// Waits for a permit of the window; false if there is reason to look again at once.
     fn register(&self, ticket: Ticket, waker: &Waker) -> bool;
     /// Waits for room of a key, or for bytes; false if there is reason to look again at once.
@@ -108,7 +143,7 @@ impl<K, M> Keyspace<K, M> {
     /// submitters are woken in the order in which they began to wait; a submission that finds room does not wait
     /// behind them.
     pub fn submit(&self, key: K, message: M) -> Submit<K, M> {
-        Submit { keyspace: self.clone(), given: Some((key, message)), ticket: None }
+        Submit { keyspace: self.clone(), given: Given::new(key, message), ticket: None }
     }
 
     /// Hands a message in if there is room now.
@@ -120,9 +155,10 @@ impl<K, M> Keyspace<K, M> {
     /// # Panics
     /// If the key's hash or comparison, or the weigher, panics; nothing was submitted then.
     pub fn try_submit(&self, key: K, message: M) -> Result<(), SubmitError<M>> {
-        self.handle.door.try_submit(key, message, None).map_err(|(_, error)| {
-            self.handle.door.refused(error.reason);
-            error
+        let mut given = Given::new(key, message);
+        self.handle.door.try_submit(&mut given, None).map_err(|reason| {
+            self.handle.door.refused(reason);
+            SubmitError { reason, message: given.take_message() }
         })
     }
 
@@ -175,7 +211,7 @@ impl<K, M> Keyspace<K, M> {
 #[must_use = "a submission that is not awaited submits nothing"]
 pub struct Submit<K, M> {
     keyspace: Keyspace<K, M>,
-    given: Option<(K, M)>,
+    given: Given<K, M>,
     ticket: Option<Ticket>,
 }
 
@@ -193,24 +229,21 @@ impl<K, M> Future for Submit<K, M> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let (mut key, mut message) = this.given.take().expect("a submission is not polled after it ended");
         loop {
             let door = &this.keyspace.handle.door;
-            match door.try_submit(key, message, this.ticket) {
-                Err((back, SubmitError { reason, message: refused }))
-                    if matches!(
-                        reason,
-                        SubmitRefusal::Full | SubmitRefusal::KeyFull | SubmitRefusal::BytesFull
-                    ) =>
-                {
-                    (key, message) = (back, refused);
+            match door.try_submit(&mut this.given, this.ticket) {
+                Err(reason @ (SubmitRefusal::Full | SubmitRefusal::KeyFull | SubmitRefusal::BytesFull)) => {
                     let ticket = *this.ticket.get_or_insert_with(|| door.ticket());
                     let waits = match reason {
                         SubmitRefusal::Full => door.register(ticket, cx.waker()),
-                        _ => door.register_beside_window(ticket, &key, &message, cx.waker()),
+                        _ => door.register_beside_window(
+                            ticket,
+                            this.given.key(),
+                            this.given.message(),
+                            cx.waker(),
+                        ),
                     };
                     if waits {
-                        this.given = Some((key, message));
                         return Poll::Pending;
                     }
                 }
@@ -218,9 +251,9 @@ impl<K, M> Future for Submit<K, M> {
                     if let Some(ticket) = this.ticket.take() {
                         door.forget(ticket, true);
                     }
-                    return Poll::Ready(ended.map_err(|(_, error)| {
-                        this.keyspace.handle.door.refused(error.reason);
-                        error
+                    return Poll::Ready(ended.map_err(|reason| {
+                        door.refused(reason);
+                        SubmitError { reason, message: this.given.take_message() }
                     }));
                 }
             }

@@ -155,7 +155,7 @@ where
             for position in from..published {
                 let item = lane.inbox.read(position);
                 // Read by a turn after this loop: all of them are fetched at once meanwhile.
-                self.foresee(item.slot(), Access::Read);
+                self.foresee(item.slot() as usize, Access::Read);
                 self.enqueue(cx, item);
             }
         }

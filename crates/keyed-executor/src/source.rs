@@ -15,7 +15,7 @@ mod pull;
 
 use aside::Aside;
 pub(crate) use items::Items;
-use pull::Polled;
+use pull::Brought;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -91,7 +91,7 @@ type OnSeat<T, K, M, E> = Result<T, LostAt<K, M, E>>;
 /// Where a thread was when it lost the home's seat, and what it brought back.
 enum LostAt<K, M, E> {
     Message(Lost<E>),
-    Source(Polled<K, M, E>),
+    Source(Brought<K, M, E>),
 }
 
 struct Core<S, KF, K, M, H, F: Future>
@@ -106,7 +106,7 @@ where
     source: UnsafeCell<Option<S>>,
     side: UnsafeCell<Home<K, M>>,
     /// What a thread that lost the seat inside the source brought.
-    handed_step: Mutex<Option<Polled<K, M, ErrorOf<F>>>>,
+    handed_step: Mutex<Option<Brought<K, M, ErrorOf<F>>>>,
     closing: AtomicBool,
     /// The home's thread died: nobody will end this dispatch.
     orphaned: AtomicBool,

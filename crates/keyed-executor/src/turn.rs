@@ -103,8 +103,7 @@ where
                 let (ran, back) = if duty == Duty::Poll {
                     self.resume(cx, entry, cell)
                 } else {
-                    let message = self.take(slot);
-                    self.begin(cx, entry, cell, message)
+                    self.begin(cx, entry, cell, || self.take(slot))
                 };
                 if back == Back::Lost {
                     return Err(Lost { worker, entry, ran });
@@ -258,20 +257,20 @@ where
         }
     }
 
-    /// Starts a message in an entry's place: handler call and first poll.
+    /// Starts a message in an entry's place: handler call and first poll. The message is moved only there.
     #[inline]
     pub(crate) unsafe fn begin(
         &self,
         cx: &Cx<'_>,
         entry: u32,
         cell: CellRef,
-        message: M,
+        message: impl FnOnce() -> M,
     ) -> (Ran<ErrorOf<F>>, Back) {
         let place = &self.places[entry as usize].future;
         let mut stepped = Stepped::new(Written::No);
         let into = &mut stepped;
         let (contained, back) = cx.lent(move || {
-            let future = (self.handler)(message);
+            let future = (self.handler)(message());
             // SAFETY: rule 3 of seat/README.md: the place is empty and its mailbox is Running, or it is the place of
             // rule 7.
             place.with_mut(|place| unsafe { (*place).write(future) });

@@ -10,11 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Wake, Waker};
 
 use super::waiting::Waiting;
-use super::{Door, Handle, Keyspace};
+use super::{Door, Given, Handle, Keyspace};
 use crate::contain::drop_contained;
 use crate::credit::{Need, Ticket, wake_contained};
 use crate::engine::Engine;
-use crate::error::{Cause, Ledger, Outcome, SubmitError, SubmitRefusal};
+use crate::error::{Cause, Ledger, Outcome, SubmitRefusal};
 use crate::executor::Guard;
 use crate::figures::DispatchMetrics;
 use crate::inspect::Inspection;
@@ -46,21 +46,16 @@ where
 struct Accepted {
     /// Which worker to notify.
     worker: usize,
-    /// The slot that the next submission will write.
-    next_slot: Option<u32>,
+    /// The slot that the next submission will write, if it is one.
+    next_slot: usize,
 }
 
 /// Why a submission was not accepted.
-enum Refused<K, M> {
-    /// The submitter gets its message back.
-    ForGood(K, SubmitError<M>),
+enum Refused {
+    /// The submitter keeps its message.
+    ForGood(SubmitRefusal),
     /// The key lives on a worker whose thread is gone; it is free once that worker was swept.
-    ByTheDead { worker: usize, key: K, message: M },
-}
-
-#[inline]
-fn refuse<T, K, M>(key: K, reason: SubmitRefusal, message: M) -> Result<T, Refused<K, M>> {
-    Err(Refused::ForGood(key, SubmitError { reason, message }))
+    ByTheDead { worker: usize },
 }
 
 /// What is known of a submission beside its key and message, where more than the window bounds what may come in.
@@ -191,12 +186,12 @@ where
     }
 
     /// Takes the permit and shows the message.
-    fn accept(&self, hash: u64, key: K, message: M, waited: Waited) -> Result<Accepted, Refused<K, M>> {
+    fn accept(&self, hash: u64, given: &mut Given<K, M>, waited: Waited) -> Result<Accepted, Refused> {
         self.with_side(|side| {
             if side.intake.bounds.is_on {
-                self.accept_bounded(side, hash, key, message, waited)
+                self.accept_bounded(side, hash, given, waited)
             } else {
-                self.accept_into(side, hash, key, message)
+                self.accept_into(side, hash, given)
             }
         })
     }
@@ -206,23 +201,22 @@ where
         &self,
         side: &mut Side<K>,
         hash: u64,
-        key: K,
-        message: M,
-    ) -> Result<Accepted, Refused<K, M>> {
+        given: &mut Given<K, M>,
+    ) -> Result<Accepted, Refused> {
         let engine = &self.engine;
         if let Some(reason) = self.refusal(&side.intake) {
-            return refuse(key, reason, message);
+            return Err(Refused::ForGood(reason));
         }
         side.intake.since_reclaim += 1;
         if side.intake.room() == 0 || side.intake.since_reclaim >= engine.batch {
             self.take_back(side);
         }
         if side.intake.room() == 0 {
-            return refuse(key, SubmitRefusal::Full, message);
+            return Err(Refused::ForGood(SubmitRefusal::Full));
         }
         // The comparison is the user's and may panic: nothing was changed yet.
-        let place = engine.find(&side.intake, hash, &key);
-        self.let_in::<false>(side, hash, key, message, place, Waited::default())
+        let place = engine.find(&side.intake, hash, given.key());
+        self.let_in::<false>(side, hash, given, place, Waited::default())
     }
 
     /// As [`accept_into`](Self::accept_into), where more than the window bounds what may come in.
@@ -231,13 +225,12 @@ where
         &self,
         side: &mut Side<K>,
         hash: u64,
-        key: K,
-        message: M,
+        given: &mut Given<K, M>,
         waited: Waited,
-    ) -> Result<Accepted, Refused<K, M>> {
+    ) -> Result<Accepted, Refused> {
         let engine = &self.engine;
         if let Some(reason) = self.refusal(&side.intake) {
-            return refuse(key, reason, message);
+            return Err(Refused::ForGood(reason));
         }
         side.intake.since_reclaim += 1;
         let mut is_fresh_look = false;
@@ -246,9 +239,9 @@ where
             self.take_back(side);
         }
         loop {
-            let place = engine.find(&side.intake, hash, &key);
+            let place = engine.find(&side.intake, hash, given.key());
             let reason = match side.intake.lack(place, waited.bytes) {
-                None => return self.let_in::<true>(side, hash, key, message, place, waited),
+                None => return self.let_in::<true>(side, hash, given, place, waited),
                 Some(_) if !is_fresh_look => {
                     is_fresh_look = true;
                     self.take_back(side);
@@ -261,10 +254,10 @@ where
             // What a dead worker still holds is in nobody's way.
             if let Place::Live { worker, .. } = place {
                 if engine.shared.workers[worker].sleeper().is_gone() {
-                    return Err(Refused::ByTheDead { worker, key, message });
+                    return Err(Refused::ByTheDead { worker });
                 }
             }
-            return refuse(key, reason, message);
+            return Err(Refused::ForGood(reason));
         }
     }
 
@@ -274,16 +267,15 @@ where
         &self,
         side: &mut Side<K>,
         hash: u64,
-        key: K,
-        message: M,
+        given: &mut Given<K, M>,
         place: Place,
         waited: Waited,
-    ) -> Result<Accepted, Refused<K, M>> {
+    ) -> Result<Accepted, Refused> {
         let engine = &self.engine;
         let intake = &mut side.intake;
         let (entry, worker, fresh) = match place {
             Place::Live { worker, .. } if engine.shared.workers[worker].sleeper().is_gone() => {
-                return Err(Refused::ByTheDead { worker, key, message });
+                return Err(Refused::ByTheDead { worker });
             }
             Place::Live { entry, worker } => (entry, worker, false),
             Place::Absent => {
@@ -291,16 +283,16 @@ where
                     // A closed executor starts no thread; it is about to close this door too.
                     let closed = engine.shared.is_closed();
                     let reason = if closed { SubmitRefusal::Closed } else { SubmitRefusal::NoWorker };
-                    return refuse(key, reason, message);
+                    return Err(Refused::ForGood(reason));
                 };
-                (engine.admit(intake, hash, key, worker), worker, true)
+                (engine.admit(intake, hash, given.take_key(), worker), worker, true)
             }
         };
         let slot = intake.take_slot().expect("there was room");
         if BOUNDED {
             let _ = intake.charge(entry, slot, waited.bytes);
         }
-        engine.put(slot, message);
+        engine.put(slot, given.take_message());
         let item = if fresh { Item::fresh(entry, slot) } else { Item::new(entry, slot) };
         engine.push(intake, worker, item, || self.me());
         if BOUNDED {
@@ -371,26 +363,19 @@ where
     F: Future + Send + 'static,
     F::Output: Outcome,
 {
-    fn try_submit(&self, key: K, message: M, ticket: Option<Ticket>) -> Result<(), (K, SubmitError<M>)> {
-        let hash = self.engine.hash(&key);
-        let bytes = match self.weigh(&key, &message) {
-            Ok(bytes) => bytes,
-            Err(reason) => return Err((key, SubmitError { reason, message })),
-        };
-        let (mut key, mut message) = (key, message);
+    fn try_submit(&self, given: &mut Given<K, M>, ticket: Option<Ticket>) -> Result<(), SubmitRefusal> {
+        let hash = self.engine.hash(given.key());
+        let bytes = self.weigh(given.key(), given.message())?;
         loop {
-            match self.accept(hash, key, message, Waited { bytes, ticket }) {
+            match self.accept(hash, given, Waited { bytes, ticket }) {
                 Ok(Accepted { worker, next_slot }) => {
-                    if let Some(slot) = next_slot {
-                        self.engine.foresee(slot, Access::Write);
-                    }
+                    self.engine.foresee(next_slot, Access::Write);
                     self.engine.notify(worker);
                     return Ok(());
                 }
-                Err(Refused::ForGood(key, error)) => return Err((key, error)),
-                Err(Refused::ByTheDead { worker, key: back, message: unsent }) => {
+                Err(Refused::ForGood(reason)) => return Err(reason),
+                Err(Refused::ByTheDead { worker }) => {
                     // What the dead worker still held is dropped, outside the lock; then its keys are free.
-                    (key, message) = (back, unsent);
                     self.engine.shared.sweep(worker);
                     self.with_side(|side| self.take_back(side));
                 }

@@ -15,7 +15,7 @@ use std::hash::Hash;
 
 use futures_core::Stream;
 
-use super::pull::Start;
+use super::pull::{Start, take};
 use super::{Core, Input};
 use crate::contain::contain;
 use crate::cx::Cx;
@@ -59,17 +59,18 @@ where
         cx: &Cx<'_>,
         key: K,
         hash: u64,
-        message: M,
+        message: &mut Option<M>,
         start: Start,
         place: Place,
     ) -> Result<(), Lost<ErrorOf<F>>> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
-            match self.room(cx, hash, &key, &message, place) {
+            let brought = message.as_ref().expect("a step that brought a message left it beside it");
+            match self.room(cx, hash, &key, brought, place) {
                 Room::At(place) => return self.let_in::<true>(cx, key, hash, message, start, place),
-                Room::NotNow => self.set_aside(key, hash, message),
+                Room::NotNow => self.set_aside(key, hash, take(message)),
                 Room::Never(cause) => {
-                    self.refuse(cx, message, cause);
+                    self.refuse(cx, take(message), cause);
                     cx.drop_user("a key", key);
                 }
             }
@@ -179,7 +180,7 @@ where
             // Never in place: this is not the home's turn at its source.
             match self.find_anew(cx, hash, &key) {
                 Ok(place) => {
-                    let let_in = self.let_in_if_room(cx, key, hash, message, Start::Queued, place);
+                    let let_in = self.let_in_if_room(cx, key, hash, &mut Some(message), Start::Queued, place);
                     debug_assert!(let_in.is_ok(), "nothing is run where it was set aside");
                 }
                 Err(panic) => self.refuse(cx, message, Cause::KeyPanicked { message: panic }),

@@ -9,7 +9,7 @@ use std::hash::Hash;
 
 use futures_core::Stream;
 
-use super::pull::{Start, Step};
+use super::pull::Start;
 use super::{Core, HOME, Home, Input, LostAt, OnSeat};
 use crate::credit::{Need, Then};
 use crate::cx::Cx;
@@ -233,14 +233,14 @@ where
         let me = self.me();
         match lost {
             LostAt::Message(lost) => self.engine.hand_in(lost),
-            LostAt::Source(polled) => *lock(&self.handed_step) = Some(polled),
+            LostAt::Source(brought) => *lock(&self.handed_step) = Some(brought),
         }
         self.engine.shared.tell_handed_in(worker, me);
     }
 
     /// Acts on what was polled by a thread that lost the seat meanwhile.
     pub(super) unsafe fn take_handed_step(&self, cx: &Cx<'_>) {
-        let Some(polled) = lock(&self.handed_step).take() else { return };
+        let Some(mut brought) = lock(&self.handed_step).take() else { return };
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract; nobody is inside the source any more.
         unsafe {
             let unwanted = self.side(|side| {
@@ -248,20 +248,20 @@ where
                 std::mem::replace(&mut side.unwanted, false)
             });
             if unwanted || !self.engine.is_running() {
-                if let Ok(Step::Item { message, .. }) = polled {
+                if brought.message.is_some() {
                     self.side(|side| side.intake.passed_through());
                     self.engine.plain(self.home, |plain| plain.tally.discarded += 1);
-                    cx.drop_user("a message", message);
                 }
+                cx.drop_user("what a source brought", brought);
                 self.drop_source(cx);
                 return;
             }
             // A wake that came while the source was detached meant nothing then: it is asked once more instead.
-            if let Ok(Step::Pending { .. }) = polled {
+            if brought.waits() {
                 return;
             }
             // Never in place: this is not the home's turn at its source.
-            let stepped = self.step(cx, polled, Start::Queued);
+            let stepped = self.step(cx, &mut brought, Start::Queued);
             debug_assert!(stepped.is_ok(), "nothing is run where it was handed in");
             self.notify_touched();
         }

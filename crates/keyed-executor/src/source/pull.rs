@@ -42,15 +42,43 @@ pub(super) enum Start {
     Queued,
 }
 
-/// What one poll of the source brought, or the text of its panic.
-pub(super) type Polled<K, M, E> = Result<Step<K, M, E>, String>;
+/// What one poll of the source brought. Each part is written once, where it is read: the way through the value of a
+/// contained closure costs more than a cheap handler, and a message is moved only into its future or its slot.
+pub(super) struct Brought<K, M, E> {
+    pub(super) message: Option<M>,
+    /// The message's key, with its hash.
+    key: Option<(K, u64)>,
+    /// Anything but a message with its key.
+    other: Option<Other<E>>,
+}
 
-/// What one poll of the source brought.
-pub(super) enum Step<K, M, E> {
-    Item { key: Result<(K, u64), String>, message: M },
+impl<K, M, E> Brought<K, M, E> {
+    fn nothing() -> Self {
+        Self { message: None, key: None, other: None }
+    }
+
+    /// Whether the source has nothing and will wake its cell.
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.other, Some(Other::Pending { .. }))
+    }
+}
+
+/// What a source brings beside messages.
+enum Other<E> {
+    /// The message's key could not be told: the text of a panic.
+    NoKey(String),
     Failed(E),
-    Pending { woken: bool },
+    Panicked(String),
+    Pending {
+        woken: bool,
+    },
     End,
+}
+
+/// Takes the message that a poll brought.
+#[inline]
+pub(super) fn take<M>(message: &mut Option<M>) -> M {
+    message.take().expect("a message lies where its poll left it")
 }
 
 impl<S, KF, K, M, H, F> Core<S, KF, K, M, H, F>
@@ -79,6 +107,7 @@ where
             let mut meter = Meter::start(cx.worker.clock(), step_cost, unmeasured, TURN_NS);
             let mut pulled = 0;
             let mut yielded = false;
+            let mut brought = Brought::nothing();
             while self.side(|side| side.input == Input::Ready && side.budget > 0)
                 && self.engine.is_running()
                 && pulled < MOST_PULLED
@@ -86,10 +115,12 @@ where
                 && !yielded
             {
                 pulled += 1;
-                let step = self.poll_source(cx)?;
+                if self.poll_source(cx, &mut brought) == Back::Lost {
+                    return Err(LostAt::Source(brought));
+                }
                 // A source that woke itself has nothing yet: the others get their turn first.
-                yielded = matches!(step, Ok(Step::Pending { woken: true }));
-                self.step(cx, step, start).map_err(LostAt::Message)?;
+                yielded = matches!(brought.other, Some(Other::Pending { woken: true }));
+                self.step(cx, &mut brought, start).map_err(LostAt::Message)?;
                 meter.ran();
             }
             self.side(|side| {
@@ -105,26 +136,26 @@ where
     pub(super) unsafe fn step(
         &self,
         cx: &Cx<'_>,
-        step: Polled<K, M, ErrorOf<F>>,
+        brought: &mut Brought<K, M, ErrorOf<F>>,
         start: Start,
     ) -> Result<(), Lost<ErrorOf<F>>> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
-            match step {
-                Ok(Step::Item { key: Ok((key, hash)), message }) => {
-                    return self.accept(cx, key, hash, message, start);
+            if let Some((key, hash)) = brought.key.take() {
+                return self.accept(cx, key, hash, &mut brought.message, start);
+            }
+            match brought.other.take().expect("a poll brings something") {
+                Other::NoKey(panic) => {
+                    self.refuse(cx, take(&mut brought.message), Cause::KeyPanicked { message: panic });
                 }
-                Ok(Step::Item { key: Err(panic), message }) => {
-                    self.refuse(cx, message, Cause::KeyPanicked { message: panic });
-                }
-                Ok(Step::Pending { woken }) => {
+                Other::Pending { woken } => {
                     if !woken {
                         self.side(|side| side.input = Input::Waiting);
                     }
                 }
-                Ok(Step::End) => self.drop_source(cx),
-                Ok(Step::Failed(error)) => self.fail(cx, Cause::Source(error)),
-                Err(message) => self.fail(cx, Cause::SourcePanicked { message }),
+                Other::End => self.drop_source(cx),
+                Other::Failed(error) => self.fail(cx, Cause::Source(error)),
+                Other::Panicked(message) => self.fail(cx, Cause::SourcePanicked { message }),
             }
         }
         Ok(())
@@ -132,7 +163,7 @@ where
 
     /// One poll of the source, with the key of what it brought.
     #[inline]
-    unsafe fn poll_source(&self, cx: &Cx<'_>) -> OnSeat<Polled<K, M, ErrorOf<F>>, K, M, ErrorOf<F>> {
+    unsafe fn poll_source(&self, cx: &Cx<'_>, into: &mut Brought<K, M, ErrorOf<F>>) -> Back {
         // SAFETY: rule 5 of seat/README.md: this function's contract.
         let cell = unsafe {
             self.side(|side| {
@@ -140,7 +171,7 @@ where
                 side.cell.as_ref().expect("the home runs only while it is attached").borrowed()
             })
         };
-        let (polled, back) = cx.lent(|| {
+        let (contained, back) = cx.lent(|| {
             // SAFETY: rule 8 of seat/README.md: the home keeps the source's cell as long as this core lives.
             let (polled, woken) = unsafe {
                 polling(cell, |waker| {
@@ -154,25 +185,30 @@ where
             };
             match polled {
                 Poll::Ready(Some(Ok(message))) => {
+                    let message = into.message.insert(message);
                     // Contained on its own: the message survives it and is discarded by the caller, once.
-                    let key = contain(|| {
-                        let key = (self.key)(&message);
+                    let told = contain(|| {
+                        let key = (self.key)(message);
                         let hash = self.engine.hash(&key);
-                        (key, hash)
+                        into.key = Some((key, hash));
                     });
-                    Step::Item { key, message }
+                    if let Err(panic) = told {
+                        into.other = Some(Other::NoKey(panic));
+                    }
                 }
-                Poll::Ready(Some(Err(error))) => Step::Failed(error),
-                Poll::Ready(None) => Step::End,
-                Poll::Pending => Step::Pending { woken },
+                Poll::Ready(Some(Err(error))) => into.other = Some(Other::Failed(error)),
+                Poll::Ready(None) => into.other = Some(Other::End),
+                Poll::Pending => into.other = Some(Other::Pending { woken }),
             }
         });
-        if back == Back::Lost {
-            return Err(LostAt::Source(polled));
+        if let Err(panic) = contained {
+            into.other = Some(Other::Panicked(panic));
         }
-        // SAFETY: rule 5 of seat/README.md: this function's contract.
-        unsafe { self.side(|side| side.polling = false) };
-        Ok(polled)
+        if back == Back::Mine {
+            // SAFETY: rule 5 of seat/README.md: this function's contract.
+            unsafe { self.side(|side| side.polling = false) };
+        }
+        back
     }
 
     /// Takes one message in: in place, to its live key, or to a worker chosen for its new key.
@@ -182,7 +218,7 @@ where
         cx: &Cx<'_>,
         key: K,
         hash: u64,
-        message: M,
+        message: &mut Option<M>,
         start: Start,
     ) -> Result<(), Lost<ErrorOf<F>>> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
@@ -198,7 +234,7 @@ where
                     return self.let_in_if_room(cx, key, hash, message, start, place);
                 }
                 Ok(place) => return self.let_in::<false>(cx, key, hash, message, start, place),
-                Err(panic) => self.refuse(cx, message, Cause::KeyPanicked { message: panic }),
+                Err(panic) => self.refuse(cx, take(message), Cause::KeyPanicked { message: panic }),
             }
         }
         Ok(())
@@ -211,14 +247,16 @@ where
         cx: &Cx<'_>,
         key: K,
         hash: u64,
-        message: M,
+        message: &mut Option<M>,
         start: Start,
         place: Place,
     ) -> Result<(), Lost<ErrorOf<F>>> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
             match place {
-                Place::Live { entry, worker } => self.queue::<BOUNDED>(cx, entry, worker, false, message),
+                Place::Live { entry, worker } => {
+                    self.queue::<BOUNDED>(cx, entry, worker, false, take(message))
+                }
                 Place::Absent => {
                     if start == Start::InPlace && self.engine.lanes[self.home].figures.ready.get() == 0 {
                         return self.run_in_place::<BOUNDED>(cx, key, hash, message);
@@ -227,11 +265,11 @@ where
                         Some(worker) => {
                             let entry =
                                 self.side(|side| self.engine.admit(&mut side.intake, hash, key, worker));
-                            self.queue::<BOUNDED>(cx, entry, worker, true, message);
+                            self.queue::<BOUNDED>(cx, entry, worker, true, take(message));
                         }
                         None => {
                             let message_text = "every worker is dead".to_owned();
-                            self.refuse(cx, message, Cause::NoWorker { message: message_text });
+                            self.refuse(cx, take(message), Cause::NoWorker { message: message_text });
                         }
                     }
                 }
@@ -315,7 +353,7 @@ where
         cx: &Cx<'_>,
         key: K,
         hash: u64,
-        message: M,
+        message: &mut Option<M>,
     ) -> Result<(), Lost<ErrorOf<F>>> {
         let here = self.home;
         // SAFETY: rules 1, 5 and 7 of seat/README.md: this function's contract; the place is the one that the intake
@@ -333,7 +371,7 @@ where
                 side.intake.next_entry().expect("the budget is within the window")
             });
             let cell = self.engine.cell(cx, entry);
-            let (ran, back) = self.engine.begin(cx, entry, cell, message);
+            let (ran, back) = self.engine.begin(cx, entry, cell, || take(message));
             if back == Back::Lost {
                 return Err(Lost { worker: here, entry, ran });
             }
