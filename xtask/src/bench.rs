@@ -12,6 +12,10 @@ const PACKAGE: &str = "wow-benches";
 pub(crate) const PEERS: &str = "peers";
 /// The same for the count of instructions.
 pub(crate) const INSTRUCTIONS: &str = "instructions";
+/// The same for how cost grows.
+pub(crate) const GROWTH: &str = "growth";
+/// Messages of the count of memory, and their keys.
+const MEMORY: [(&str, &str); 2] = [("MEMORY_MESSAGES", "10000000"), ("MEMORY_KEYS", "1000000")];
 const PEERS_MANIFEST: &str = "benches/peers/Cargo.toml";
 
 /// The command that runs the benches.
@@ -39,6 +43,16 @@ pub(crate) fn peers(workspace: &Workspace, arguments: &[String]) -> [Shell; 2] {
     };
     let run = cargo("run --quiet").argument("--bin").argument("wow-peers").argument("--");
     [cargo("build"), arguments.iter().fold(run, |run, argument| run.argument(argument))]
+}
+
+/// The commands that show how cost grows: the count of memory at its full size, then the rates.
+pub(crate) fn growth(workspace: &Workspace, arguments: &[String]) -> [Shell; 2] {
+    let test = "test --locked --release -p keyed-executor --test memory -- --nocapture";
+    let memory = Shell::cargo(&workspace.root, test).counting_tests();
+    let memory = MEMORY.iter().fold(memory, |memory, (name, value)| memory.env(name, *value));
+    let run = "run --quiet --locked --release -p wow-benches --bin growth --";
+    let rates = Shell::cargo(&workspace.root, run);
+    [memory, arguments.iter().fold(rates, |rates, argument| rates.argument(argument))]
 }
 
 #[cfg(test)]
@@ -70,6 +84,15 @@ mod tests {
         assert!(build.line().ends_with(&format!("cargo build {options}")), "{}", build.line());
         assert!(run.line().contains(&format!("cargo run --quiet {options} --bin wow-peers -- --out ")));
         assert!(run.line().ends_with("'a folder'"), "{}", run.line());
+    }
+
+    #[test]
+    fn growth_counts_memory_and_measures_rates_with_the_arguments_as_given() {
+        let [memory, rates] = growth(&workspace(), &["--rounds".to_owned(), "5".to_owned()]);
+        assert!(
+            memory.line().starts_with("MEMORY_MESSAGES=10000000 MEMORY_KEYS=1000000 cargo test --locked")
+        );
+        assert!(rates.line().ends_with("--bin growth -- --rounds 5"), "{}", rates.line());
     }
 
     #[test]

@@ -28,12 +28,20 @@ pub(crate) enum Task {
         seconds: u64,
         seed: Option<u64>,
     },
+    /// The tool reads its arguments itself.
+    Mutants {
+        arguments: Vec<String>,
+    },
     Bench {
         name: Option<String>,
     },
     /// Compared with the document, or recorded.
     BenchInstructions {
         out: Option<String>,
+    },
+    /// The program reads its arguments itself.
+    BenchGrowth {
+        arguments: Vec<String>,
     },
     /// The harness beside the workspace reads its arguments itself.
     BenchPeers {
@@ -100,8 +108,10 @@ pub(crate) fn usage() -> String {
   shuttle [NAME] [--iterations N] [--seed S]
                                      the whole executor under shuttle, N seeds a run; {SHUTTLE_ITERATIONS} if not given
   stress [--seconds N] [--seed S]    random keys and handlers, every id checked; N is {STRESS_SECONDS} if not given
+  mutants [ARGUMENT]...              cargo-mutants on keyed-executor, with its arguments, such as `--shard 0/50`
   bench [NAME]                       the benches of benches/, or one of them
   bench instructions [--out FILE]    instructions of the hot paths against docs/performance/instructions.md
+  bench growth [ARGUMENT]...         how cost grows: memory, then rates; `--rounds N`, `--series NAME`
   bench peers [ARGUMENT]...          the executor beside its peers; `bench peers --help` shows the arguments",
         steps.join(" ")
     )
@@ -153,10 +163,14 @@ where
             let seed = flags.number("--seed", 0..=u64::MAX)?;
             Ok(Task::Stress { seconds, seed })
         }
+        "mutants" => Ok(Task::Mutants { arguments: arguments.collect() }),
         "bench" => {
             let mut arguments = arguments.peekable();
             if arguments.next_if(|name| name == bench::PEERS).is_some() {
                 return Ok(Task::BenchPeers { arguments: arguments.collect() });
+            }
+            if arguments.next_if(|name| name == bench::GROWTH).is_some() {
+                return Ok(Task::BenchGrowth { arguments: arguments.collect() });
             }
             if arguments.next_if(|name| name == bench::INSTRUCTIONS).is_some() {
                 let flags = Flags::read("bench instructions", arguments, &["--out"], &[])?;
@@ -278,7 +292,7 @@ mod tests {
     #[test]
     fn every_subcommand_of_the_list_is_understood() {
         let listed = usage();
-        for name in ["verify", "layers", "msrv", "tidy", "loom", "shuttle", "stress", "bench"] {
+        for name in ["verify", "layers", "msrv", "tidy", "loom", "shuttle", "stress", "mutants", "bench"] {
             assert!(listed.contains(&format!("\n  {name} ")), "{name} is not in the list");
             assert!(line(name).is_ok(), "{name} is not understood");
         }
@@ -303,9 +317,13 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_peers_is_left_to_the_harness() {
+    fn what_follows_another_program_is_left_to_it() {
         let arguments = ["--workloads", "A,B"].map(str::to_owned).to_vec();
         assert_eq!(line("bench peers --workloads A,B"), Ok(Task::BenchPeers { arguments }));
+        let arguments = ["--rounds", "5"].map(str::to_owned).to_vec();
+        assert_eq!(line("bench growth --rounds 5"), Ok(Task::BenchGrowth { arguments }));
+        let arguments = ["--shard", "0/50"].map(str::to_owned).to_vec();
+        assert_eq!(line("mutants --shard 0/50"), Ok(Task::Mutants { arguments }));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod tidy;
 mod bench;
 mod instructions;
 mod loom;
+mod mutants;
 mod shuttle;
 mod stress;
 
@@ -73,6 +74,10 @@ fn main() -> ExitCode {
             }
         },
         Task::BenchInstructions { out } => verdict(instructions::run(&workspace, out.as_deref())),
+        Task::Mutants { arguments } => verdict(mutants::command(&workspace, &arguments).run().success),
+        Task::BenchGrowth { arguments } => {
+            verdict(bench::growth(&workspace, &arguments).into_iter().all(|command| command.run().success))
+        }
         Task::BenchPeers { arguments } => {
             verdict(bench::peers(&workspace, &arguments).into_iter().all(|command| command.run().success))
         }
