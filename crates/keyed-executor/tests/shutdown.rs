@@ -123,6 +123,8 @@ fn an_arrival_after_a_close_is_discarded_once() {
         executor.dispatch(source, Message::key, |message: Message| async move { message.start().finish() });
     feed.push(history.issue(0, 0));
     eventually("the first message is handled", || history.tally().handled == 1);
+    // A poll that began before the close may bring a message; a worker that sleeps is in none.
+    eventually("the worker sleeps", || executor.metrics().workers[0].parked);
     executor.close();
     feed.push(history.issue(0, 0));
     let error = finish(dispatch).expect_err("the executor is closed");

@@ -9,7 +9,7 @@ use std::hash::Hash;
 
 use futures_core::Stream;
 
-use super::pull::Start;
+use super::pull::{Brought, Start};
 use super::{Core, HOME, Home, Input, LostAt, OnSeat};
 use crate::credit::{Need, Then};
 use crate::cx::Cx;
@@ -238,6 +238,20 @@ where
         self.engine.shared.tell_handed_in(worker, me);
     }
 
+    /// Drops what the source brought, and the source: nothing is taken in any more.
+    #[cold]
+    pub(super) unsafe fn turn_away(&self, cx: &Cx<'_>, brought: Brought<K, M, ErrorOf<F>>) {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            if brought.message.is_some() {
+                self.side(|side| side.intake.passed_through());
+                self.engine.plain(self.home, |plain| plain.tally.discarded += 1);
+            }
+            cx.drop_user("what a source brought", brought);
+            self.drop_source(cx);
+        }
+    }
+
     /// Acts on what was polled by a thread that lost the seat meanwhile.
     pub(super) unsafe fn take_handed_step(&self, cx: &Cx<'_>) {
         let Some(mut brought) = lock(&self.handed_step).take() else { return };
@@ -248,12 +262,7 @@ where
                 std::mem::replace(&mut side.unwanted, false)
             });
             if unwanted || !self.engine.is_running() {
-                if brought.message.is_some() {
-                    self.side(|side| side.intake.passed_through());
-                    self.engine.plain(self.home, |plain| plain.tally.discarded += 1);
-                }
-                cx.drop_user("what a source brought", brought);
-                self.drop_source(cx);
+                self.turn_away(cx, brought);
                 return;
             }
             // A wake that came while the source was detached meant nothing then: it is asked once more instead.

@@ -24,6 +24,7 @@ use crate::mailbox::state::Event;
 use crate::meter::Meter;
 use crate::placement::{Doing, LaneView};
 use crate::seat::token::Back;
+use crate::sync::Ordering;
 use crate::turn::{Lost, Ran};
 use crate::wake::polling;
 
@@ -110,6 +111,8 @@ where
             let mut brought = Brought::nothing();
             while self.side(|side| side.input == Input::Ready && side.budget > 0)
                 && self.engine.is_running()
+                // A poll that began before the close may still bring a message, which is taken in; none begins after it.
+                && !self.closing.load(Ordering::Acquire)
                 && pulled < MOST_PULLED
                 && !meter.is_used_up()
                 && !yielded
