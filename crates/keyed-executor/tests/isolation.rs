@@ -274,6 +274,46 @@ fn the_window_and_the_overflow_are_bounded_apart_and_exactly() {
     executor.close();
 }
 
+#[test]
+fn what_comes_back_of_the_overflow_is_no_demand() {
+    let executor = executor("iso-demand", 1, 16);
+    let gates: Arc<Vec<Latch>> = Arc::new((0..20).map(|_| Latch::new()).collect());
+    let (held, started, done) = (Arc::clone(&gates), Counter::new(), Counter::new());
+    let (begun, ended) = (started.clone(), done.clone());
+    let (source, feed) = Source::fed();
+    let options = Options::new("demand").max_per_key(1).overflow(50);
+    let handler = move |n: usize| {
+        begun.add(1);
+        let (gate, ended) = (held.get(n).cloned(), ended.clone());
+        async move {
+            match gate {
+                Some(gate) => gate.released().await,
+                None => std::future::pending().await,
+            }
+            ended.add(1);
+        }
+    };
+    let dispatch = executor.dispatch_with(options, source, |n: &usize| n.saturating_sub(19), handler);
+    // Twenty of the first key, one of them in the window, and others that have the rest of it.
+    feed.extend(0..1_000);
+    started.wait_for(16);
+    feed.taken().wait_for(35);
+    for (ended, gate) in (1_u64..).zip(gates.iter().take(19)) {
+        gate.release();
+        done.wait_for(ended);
+        settle(&executor);
+        assert_eq!(feed.taken().get(), 35, "{ended} permits of the overflow came back, none of the window");
+    }
+    // The last one held a permit of the window.
+    gates[19].release();
+    feed.taken().wait_for(36);
+    settle(&executor);
+    assert_eq!(feed.taken().get(), 36);
+    dispatch.cancel();
+    finish(dispatch).expect_err("it was cancelled");
+    executor.close();
+}
+
 /// Notes the thread on which it is dropped.
 struct Noting(Arc<Mutex<Vec<ThreadId>>>);
 
