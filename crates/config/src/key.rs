@@ -31,6 +31,12 @@ pub enum Key {
     Throughput,
     /// How long a worker that ran dry polls before it parks.
     Spin,
+    /// Threads that may go on for stuck ones.
+    RescueThreads,
+    /// How long user code may hold its thread before one of them goes on.
+    RescueAfter,
+    /// How long user code may hold its thread before it is named.
+    StuckAfter,
     /// What messages run on.
     Strategy,
     /// Serial groups of one receiver and aggregate type.
@@ -39,13 +45,16 @@ pub enum Key {
 
 impl Key {
     /// Every key, in the order of the documentation.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Workers,
         Self::MaxInFlight,
         Self::MaxPerKey,
         Self::Overflow,
         Self::Throughput,
         Self::Spin,
+        Self::RescueThreads,
+        Self::RescueAfter,
+        Self::StuckAfter,
         Self::Strategy,
         Self::Groups,
     ];
@@ -60,6 +69,9 @@ impl Key {
             Self::Overflow => "overflow",
             Self::Throughput => "throughput",
             Self::Spin => "spin",
+            Self::RescueThreads => "rescue-threads",
+            Self::RescueAfter => "rescue-after",
+            Self::StuckAfter => "stuck-after",
             Self::Strategy => "strategy",
             Self::Groups => "groups",
         }
@@ -75,6 +87,9 @@ impl Key {
             Self::Overflow => "WOW_DISPATCH_OVERFLOW",
             Self::Throughput => "WOW_DISPATCH_THROUGHPUT",
             Self::Spin => "WOW_DISPATCH_SPIN",
+            Self::RescueThreads => "WOW_DISPATCH_RESCUE_THREADS",
+            Self::RescueAfter => "WOW_DISPATCH_RESCUE_AFTER",
+            Self::StuckAfter => "WOW_DISPATCH_STUCK_AFTER",
             Self::Strategy => "WOW_DISPATCH_STRATEGY",
             Self::Groups => "WOW_DISPATCH_GROUPS",
         }
@@ -89,12 +104,10 @@ impl Key {
             Self::MaxPerKey => limits::MAX_PER_KEY,
             Self::Overflow => limits::OVERFLOW,
             Self::Throughput => limits::THROUGHPUT,
-            Self::Spin => {
-                let max: Duration = limits::MAX_SPIN;
-                return format!(
-                    "a duration with its unit (ns, us, ms, s) from 0 to {max:?}, a bare number is in milliseconds"
-                );
-            }
+            Self::RescueThreads => limits::RESCUE_THREADS,
+            Self::Spin => return a_duration(limits::MAX_SPIN),
+            Self::RescueAfter => return a_duration(limits::MAX_RESCUE_AFTER),
+            Self::StuckAfter => return a_duration(limits::MAX_STUCK_AFTER),
             Self::Strategy => return wow_dispatch::limits::STRATEGY.map(Strategy::name).join(" or "),
             Self::Groups => {
                 let range = wow_dispatch::limits::GROUPS;
@@ -111,10 +124,20 @@ impl Key {
     pub fn strategy(self) -> Option<Strategy> {
         match self {
             Self::Workers | Self::MaxInFlight | Self::Strategy => None,
-            Self::MaxPerKey | Self::Overflow | Self::Throughput | Self::Spin => Some(Strategy::Keyed),
+            Self::MaxPerKey
+            | Self::Overflow
+            | Self::Throughput
+            | Self::Spin
+            | Self::RescueThreads
+            | Self::RescueAfter
+            | Self::StuckAfter => Some(Strategy::Keyed),
             Self::Groups => Some(Strategy::Grouped),
         }
     }
+}
+
+fn a_duration(max: Duration) -> String {
+    format!("a duration with its unit (ns, us, ms, s) from 0 to {max:?}, a bare number is in milliseconds")
 }
 
 /// The full key, such as `wow.dispatch.max-in-flight`.

@@ -34,6 +34,12 @@ pub(crate) fn set(config: &mut DispatchConfig, key: Key, raw: Raw<'_>) -> Option
         Key::Overflow => config.executor.overflow = count(raw, &limits::OVERFLOW)?,
         Key::Throughput => config.executor.throughput = count(raw, &limits::THROUGHPUT)?,
         Key::Spin => config.executor.spin = duration(raw, limits::MAX_SPIN)?,
+        Key::RescueThreads => config.executor.rescue_threads = count(raw, &limits::RESCUE_THREADS)?,
+        Key::RescueAfter => config.executor.rescue_after = duration(raw, limits::MAX_RESCUE_AFTER)?,
+        Key::StuckAfter => {
+            let after = duration(raw, limits::MAX_STUCK_AFTER)?;
+            config.executor.stuck_after = (!after.is_zero()).then_some(after);
+        }
         Key::Strategy => config.strategy = strategy(raw)?,
         Key::Groups => config.groups = groups(raw, &wow_dispatch::limits::GROUPS)?,
     }

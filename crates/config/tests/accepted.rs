@@ -46,17 +46,24 @@ fn both_formats_set_every_key() {
         overflow: 512,
         throughput: 8,
         spin: Duration::from_micros(20),
+        rescue_threads: 3,
+        rescue_after: Duration::from_millis(2),
+        stuck_after: Some(Duration::from_millis(300)),
         ..Executor::default()
     };
-    let in_toml = "[wow.dispatch]\nworkers = 4\nmax-in-flight = 1024\nmax-per-key = 64\noverflow = 512\nthroughput = 8\nspin = \"20us\"\n";
-    let in_yaml = "wow:\n  dispatch:\n    workers: 4\n    max-in-flight: 1024\n    max-per-key: 64\n    overflow: 512\n    throughput: 8\n    spin: 20us\n";
+    let in_toml = "[wow.dispatch]\nworkers = 4\nmax-in-flight = 1024\nmax-per-key = 64\noverflow = 512\nthroughput = 8\nspin = \"20us\"\n\
+         rescue-threads = 3\nrescue-after = 2\nstuck-after = '300ms'\n";
+    let in_yaml = "wow:\n  dispatch:\n    workers: 4\n    max-in-flight: 1024\n    max-per-key: 64\n    overflow: 512\n    throughput: 8\n    spin: 20us\n    \
+         rescue-threads: 3\n    rescue-after: 2ms\n    stuck-after: 300\n";
     assert_eq!(toml(in_toml).dispatch, expected);
     assert_eq!(yaml(in_yaml).dispatch, expected);
     assert_eq!(toml(&in_toml.replace('\n', "\r\n")).dispatch, expected);
     assert_eq!(yaml(&format!("\u{feff}{in_yaml}")).dispatch, expected);
-    let one_line = "wow = { dispatch = { workers = 4, max-in-flight = 1024, max-per-key = 64, overflow = 512, throughput = 8, spin = '20us' } }";
+    let one_line = "wow = { dispatch = { workers = 4, max-in-flight = 1024, max-per-key = 64, overflow = 512, throughput = 8, spin = '20us', \
+         rescue-threads = 3, rescue-after = '2ms', stuck-after = 300 } }";
     assert_eq!(toml(one_line).dispatch, expected);
-    let one_line = "wow: {dispatch: {workers: 4, max-in-flight: 1024, max-per-key: 64, overflow: 512, throughput: 8, spin: 20us}}";
+    let one_line = "wow: {dispatch: {workers: 4, max-in-flight: 1024, max-per-key: 64, overflow: 512, throughput: 8, spin: 20us, \
+         rescue-threads: 3, rescue-after: 2ms, stuck-after: 300ms}}";
     assert_eq!(yaml(one_line).dispatch, expected);
 }
 
@@ -82,6 +89,13 @@ fn a_spin_takes_every_unit_and_a_bare_number_is_milliseconds() {
 }
 
 #[test]
+fn a_zero_turns_the_naming_of_stuck_code_off() {
+    let config = toml("[wow.dispatch]\nstuck-after = 0\nrescue-threads = 0\n");
+    assert_eq!((config.dispatch.stuck_after, config.dispatch.rescue_threads), (None, 0));
+    assert!(config.dispatch.validate().is_ok());
+}
+
+#[test]
 fn the_ends_of_every_range_are_accepted() {
     for (key, range) in [
         ("workers", limits::WORKERS),
@@ -89,6 +103,7 @@ fn the_ends_of_every_range_are_accepted() {
         ("max-per-key", limits::MAX_PER_KEY),
         ("overflow", limits::OVERFLOW),
         ("throughput", limits::THROUGHPUT),
+        ("rescue-threads", limits::RESCUE_THREADS),
     ] {
         for end in [range.start(), range.end()] {
             toml(&format!("[wow.dispatch]\n{key} = {end}\n"));

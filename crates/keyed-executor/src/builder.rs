@@ -11,6 +11,7 @@ use crate::seat::token::Token;
 use crate::shared::{Lifetime, Shared, Spawn, spawn};
 use crate::shutdown::Threads;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Condvar, Figure, Mutex, OnceLock};
+use crate::watchdog::{OnStuck, Stuck, Watchdog};
 use crate::worker::Worker;
 
 /// Builds an executor; made by [`KeyedExecutor::builder`].
@@ -18,6 +19,7 @@ use crate::worker::Worker;
 #[must_use = "a builder builds nothing until `build`"]
 pub struct Builder {
     config: Config,
+    on_stuck: Option<OnStuck>,
     #[cfg(feature = "tokio")]
     tokio: Option<tokio::runtime::Handle>,
 }
@@ -83,6 +85,45 @@ impl Builder {
         self
     }
 
+    /// How long a piece of user code may hold its thread before it is named; None names none.
+    pub fn stuck_after(mut self, held: impl Into<Option<Duration>>) -> Self {
+        self.config.stuck_after = held.into();
+        self
+    }
+
+    /// What is called, beside the line in the log, when a handler or a source holds its thread for
+    /// [`stuck_after`](Self::stuck_after): once for each time, while it does. The last one given counts.
+    ///
+    /// It runs on a thread of its own, between two looks at all workers, so it must not block; a panic of it is logged.
+    /// The key's `Debug` is called on that thread too, while its worker cannot go on: it must not block either.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use keyed_executor::KeyedExecutor;
+    ///
+    /// let (sender, told) = mpsc::channel();
+    /// let executor = KeyedExecutor::builder()
+    ///     .workers(1)
+    ///     .stuck_after(Duration::from_millis(5))
+    ///     .on_stuck(move |stuck| sender.send(stuck.to_string()).expect("somebody listens"))
+    ///     .build()?;
+    /// let (release, blocked) = mpsc::channel::<()>();
+    /// let blocked = std::sync::Mutex::new(blocked);
+    /// let keyspace = executor.keyspace(move |_: ()| {
+    ///     let _ = blocked.lock().map(|blocked| blocked.recv());
+    ///     std::future::ready(())
+    /// });
+    /// keyspace.try_submit("order-7", ())?;
+    /// assert!(told.recv()?.starts_with("handler of key \"order-7\" (keyspace) on worker 1"));
+    /// release.send(())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on_stuck(mut self, hook: impl Fn(&Stuck) + Send + Sync + 'static) -> Self {
+        self.on_stuck = Some(OnStuck::new(hook));
+        self
+    }
+
     /// A tokio runtime that every worker thread enters, so that tokio's timers and I/O work inside handlers.
     #[cfg(feature = "tokio")]
     pub fn tokio(mut self, handle: tokio::runtime::Handle) -> Self {
@@ -102,6 +143,7 @@ impl Builder {
     /// Builds with a way of its own to start threads, from values that were checked.
     pub(crate) fn start_for(self, lifetime: Lifetime, spawn: Spawn) -> KeyedExecutor {
         let (workers, spares) = (self.config.workers, self.config.rescue_threads);
+        let is_watched = self.config.stuck_after.is_some();
         let tokens: Arc<[CachePadded<Token>]> = (0..workers + spares)
             .map(|thread| {
                 CachePadded::new(if thread < workers { Token::parked() } else { Token::without_seat() })
@@ -119,13 +161,19 @@ impl Builder {
             dispatches: Mutex::new(Vec::new()),
             threads: Mutex::new(Threads::default()),
             last_thread: Condvar::new(),
-            rescue: Rescue::new(workers..workers + spares),
+            rescue: Rescue::new(workers..workers + spares, is_watched),
+            watchdog: Watchdog::new(self.on_stuck),
             spawn,
             round_robin: AtomicUsize::new(0),
             rejected: Figure::new(0),
             #[cfg(feature = "tokio")]
             tokio: self.tokio,
         });
+        if shared.rescue.is_on() {
+            for worker in &shared.workers {
+                worker.watched_by(Arc::clone(shared.rescue.monitor()), shared.config.rescue_after);
+            }
+        }
         let guard = Guard::new(Arc::clone(&shared));
         let _ = shared.guard.set(Arc::downgrade(&guard));
         KeyedExecutor { guard }

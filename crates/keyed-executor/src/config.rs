@@ -23,10 +23,12 @@ pub mod defaults {
     pub const THROUGHPUT: usize = 16;
     /// How long a worker that ran dry polls before it parks.
     pub const SPIN: Duration = Duration::ZERO;
-    /// Threads that may take over for stuck ones: none, the rescue is asked for.
-    pub const RESCUE_THREADS: usize = 0;
+    /// Threads that may take over for stuck ones.
+    pub const RESCUE_THREADS: usize = 32;
     /// How long a handler may hold its thread before another one goes on with the rest of its worker.
     pub const RESCUE_AFTER: Duration = Duration::from_millis(1);
+    /// How long user code may hold its thread before it is named.
+    pub const STUCK_AFTER: Duration = Duration::from_secs(1);
 
     /// One worker for each available processor, 1 where that cannot be told.
     #[must_use]
@@ -56,6 +58,8 @@ pub mod limits {
     pub const RESCUE_THREADS: RangeInclusive<usize> = 0..=4_096;
     /// The longest time before a rescue.
     pub const MAX_RESCUE_AFTER: Duration = Duration::from_secs(60);
+    /// The longest time before stuck code is named.
+    pub const MAX_STUCK_AFTER: Duration = Duration::from_secs(3_600);
 }
 
 /// What an executor is told. Plain data; checked when the executor is built.
@@ -90,6 +94,9 @@ pub struct Config {
     pub rescue_threads: usize,
     /// How long a handler, or the source, may hold its thread before another one goes on with the rest of its worker.
     pub rescue_after: Duration,
+    /// How long a piece of user code may hold its thread before it is named in the log and by
+    /// [`Builder::on_stuck`](crate::Builder::on_stuck); None names none.
+    pub stuck_after: Option<Duration>,
 }
 
 impl Default for Config {
@@ -104,6 +111,7 @@ impl Default for Config {
             spin: defaults::SPIN,
             rescue_threads: defaults::RESCUE_THREADS,
             rescue_after: defaults::RESCUE_AFTER,
+            stuck_after: Some(defaults::STUCK_AFTER),
         }
     }
 }
@@ -135,6 +143,13 @@ impl Config {
                 field: "rescue_after",
                 value: format!("{:?}", self.rescue_after),
                 accepted: format!("0 to {:?}", limits::MAX_RESCUE_AFTER),
+            });
+        }
+        if self.stuck_after.is_some_and(|after| after.is_zero() || after > limits::MAX_STUCK_AFTER) {
+            problems.push(ConfigProblem {
+                field: "stuck_after",
+                value: format!("{:?}", self.stuck_after),
+                accepted: format!("None, or above 0 to {:?}", limits::MAX_STUCK_AFTER),
             });
         }
         if self.spin > limits::MAX_SPIN {

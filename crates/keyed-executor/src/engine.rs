@@ -41,6 +41,12 @@ pub(crate) mod phase {
     pub(crate) const ENDED: u8 = 2;
 }
 
+/// A key as its `Debug` writes it.
+#[cold]
+pub(crate) fn text_of<K: Debug>(key: &K) -> String {
+    crate::contain::contain(|| format!("{key:?}")).unwrap_or_else(|_| "<its Debug panicked>".to_owned())
+}
+
 /// The handler's error type.
 pub(crate) type ErrorOf<F> = <<F as Future>::Output as Outcome>::Error;
 
@@ -177,10 +183,7 @@ where
     /// A key as its `Debug` writes it, while a message of its entry is outstanding.
     #[cold]
     pub(crate) fn key_text(&self, entry: u32) -> String {
-        self.with_key(entry, |key| {
-            crate::contain::contain(|| format!("{key:?}"))
-                .unwrap_or_else(|_| "<its Debug panicked>".to_owned())
-        })
+        self.with_key(entry, text_of)
     }
 
     /// Reads a key while a message of its entry is outstanding.

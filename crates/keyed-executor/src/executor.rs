@@ -79,6 +79,7 @@ impl Debug for KeyedExecutor {
             spin,
             rescue_threads,
             rescue_after,
+            stuck_after,
         } = self.config();
         f.debug_struct("KeyedExecutor")
             .field("name", name)
@@ -90,6 +91,7 @@ impl Debug for KeyedExecutor {
             .field("spin", spin)
             .field("rescue_threads", rescue_threads)
             .field("rescue_after", rescue_after)
+            .field("stuck_after", stuck_after)
             .finish()
     }
 }
@@ -255,7 +257,9 @@ impl KeyedExecutor {
         shared.submit(worker, task)
     }
 
-    /// Runs a task on the worker of `affinity`; tasks of one affinity run in submission order on one thread.
+    /// Runs a task on the worker of `affinity`; tasks of one affinity run one at a time, in submission order.
+    ///
+    /// They share that worker's thread; it is another one after a handler got stuck there (`rescue_threads`).
     ///
     /// # Errors
     /// The task comes back if the executor is closed or that worker cannot run it.

@@ -6,6 +6,7 @@ use crate::cx::Cx;
 use crate::figures::{DispatchMetrics, LaneFigures};
 use crate::look::Look;
 use crate::seat::AttachId;
+use crate::watchdog::StuckCode;
 
 /// What a dispatch has left to do on one worker after its round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub(crate) trait Lanes: Send + Sync {
     unsafe fn has_news(&self, cx: &Cx<'_>) -> bool;
     /// Whether something waits here that another thread could go on with.
     unsafe fn waits(&self, cx: &Cx<'_>) -> bool;
+    /// What the seat's thread is inside of, if it is of this dispatch; the seat was borrowed while it was lent.
+    unsafe fn running(&self, cx: &Cx<'_>) -> Option<StuckCode>;
     /// The seat was taken from under what ran here, if anything did: it is detached.
     unsafe fn adopt(&self, cx: &Cx<'_>);
     /// Outcomes were handed in by threads that lost this seat.

@@ -66,6 +66,8 @@ pub struct ExecutorMetrics {
     pub dispatches: Vec<DispatchMetrics>,
     /// Tasks that came back to whoever gave them.
     pub rejected_tasks: u64,
+    /// What the monitor saw and did.
+    pub monitor: MonitorMetrics,
 }
 
 impl ExecutorMetrics {
@@ -137,4 +139,21 @@ pub struct WorkerMetrics {
     pub parks: u64,
     /// For how long it slept, the sleep it is in not included: the rest of a second it was awake.
     pub parked_for: Duration,
+}
+
+/// What the monitor saw and did since the executor was built, and its spare threads now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MonitorMetrics {
+    /// Seats taken from under a stuck thread.
+    pub rescues: u64,
+    /// Gauge: threads that lost their seat and have not come back.
+    pub stuck: usize,
+    /// Gauge: threads beside the workers, stuck ones among them.
+    pub spares: usize,
+    /// Gauge: threads without a seat that wait for one.
+    pub idle_spares: usize,
+    /// Pieces of user code that were named because they held their thread for `stuck_after`.
+    pub named: u64,
+    /// Workers that slept beside work for a second and were woken: a bug of this crate, each of them.
+    pub stranded: u64,
 }

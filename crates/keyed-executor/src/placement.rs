@@ -126,17 +126,17 @@ impl Placement {
     /// A penalty that makes a worker long which is in the same piece of user code as at an earlier look.
     fn stuck_for(&mut self, index: usize, worker: &Worker) -> u64 {
         let seen = &mut self.seen[index];
-        let word = worker.token().lent();
-        let Some(_) = word else {
+        let Some(word) = worker.token().lent() else {
             seen.word = None;
             return 0;
         };
         let now = nanos();
-        if seen.word != word {
-            *seen = Seen { word, since: now };
+        if seen.word != Some(word) {
+            *seen = Seen { word: Some(word), since: now };
             return 0;
         }
         let stuck = now - seen.since;
+        worker.seen_inside(word, stuck);
         // Its queue may be short and its cost small: it still is not a short wait, and the longer the less.
         if stuck > STUCK_NS { stuck.saturating_add(SHORT_NS) } else { 0 }
     }

@@ -7,8 +7,11 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::metrics::MonitorMetrics;
 use crate::sleep::{Notified, Sleeper};
 use crate::sync::{Arc, Condvar, Mutex, lock, wait_for};
+use crate::time::nanos;
+use crate::watchdog::{self, Stuck, StuckCode};
 use crate::worker::Worker;
 
 /// A spare that was not needed for this long ends.
@@ -56,15 +59,33 @@ struct Pool {
     coming: Vec<Arc<Spare>>,
     /// Tokens of threads that do not exist.
     free: Vec<usize>,
+    /// Threads that lost their seat and have not come back.
+    lost: Vec<LostThread>,
+    /// Seats taken so far.
+    rescues: u64,
     ended: bool,
+}
+
+/// A thread that lost its seat, and what it is inside of.
+pub(crate) struct LostThread {
+    pub(crate) thread: usize,
+    /// The worker whose seat it lost.
+    pub(crate) worker: usize,
+    pub(crate) code: StuckCode,
+    /// When it was first seen there.
+    pub(crate) since: u64,
+    /// It was named already.
+    pub(crate) named: bool,
 }
 
 /// The spares of an executor, and the sleep of their monitor.
 pub(crate) struct Rescue {
     pool: Mutex<Pool>,
-    monitor: Sleeper,
-    /// Whether there may be spares at all.
-    is_on: bool,
+    monitor: Arc<Sleeper>,
+    /// How many threads there may be beside the workers.
+    spares: usize,
+    /// Whether there is a monitor, for these or for the watchdog.
+    is_watched: bool,
 }
 
 /// A spare to be had.
@@ -76,18 +97,29 @@ pub(crate) enum Found {
 }
 
 impl Rescue {
-    /// A pool that may start as many threads as there are `tokens`.
-    pub(crate) fn new(tokens: Range<usize>) -> Self {
-        let is_on = !tokens.is_empty();
+    /// A pool that may start as many threads as there are `tokens`; whether somebody watches without any, too.
+    pub(crate) fn new(tokens: Range<usize>, is_watched: bool) -> Self {
+        let spares = tokens.len();
         let free = tokens.rev().collect();
-        Self { pool: Mutex::new(Pool { free, ..Pool::default() }), monitor: Sleeper::new(), is_on }
+        Self {
+            pool: Mutex::new(Pool { free, ..Pool::default() }),
+            monitor: Arc::new(Sleeper::new()),
+            spares,
+            is_watched: is_watched || spares > 0,
+        }
     }
 
+    /// Whether there may be spares.
     pub(crate) fn is_on(&self) -> bool {
-        self.is_on
+        self.spares > 0
     }
 
-    pub(crate) fn monitor(&self) -> &Sleeper {
+    /// Whether there is a monitor.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched
+    }
+
+    pub(crate) fn monitor(&self) -> &Arc<Sleeper> {
         &self.monitor
     }
 
@@ -98,7 +130,7 @@ impl Rescue {
     /// A thread is on its seat again: the monitor has something to look at.
     #[inline]
     pub(crate) fn watch(&self) {
-        if self.is_on {
+        if self.is_watched {
             // A monitor that is gone, or not started yet, has nothing to lose.
             let _: Notified = self.monitor.notify();
         }
@@ -131,6 +163,13 @@ impl Rescue {
         }
     }
 
+    /// A seat was taken from a thread.
+    pub(crate) fn taken_from(&self, lost: LostThread) {
+        let mut pool = lock(&self.pool);
+        pool.rescues += 1;
+        pool.lost.push(lost);
+    }
+
     /// The first wait of a thread that was started for a seat.
     pub(crate) fn wait_for_seat(&self, spare: &Arc<Spare>) -> Option<Arc<Worker>> {
         let seat = Self::wait(spare, || false);
@@ -141,12 +180,20 @@ impl Rescue {
     /// The wait of a thread that lost its seat; None if it is to end.
     pub(crate) fn wait_again(&self, thread: usize) -> Option<Arc<Worker>> {
         let spare = Spare::new(thread);
-        {
+        let (lost, ended) = {
             let mut pool = lock(&self.pool);
-            if pool.ended {
-                return None;
+            let at = pool.lost.iter().position(|lost| lost.thread == thread);
+            let lost = at.map(|at| pool.lost.swap_remove(at));
+            if !pool.ended {
+                pool.idle.push(Arc::clone(&spare));
             }
-            pool.idle.push(Arc::clone(&spare));
+            (lost, pool.ended)
+        };
+        if let Some(LostThread { worker, code, since, named: true, .. }) = lost {
+            watchdog::log_end(&code, worker, Duration::from_nanos(nanos() - since));
+        }
+        if ended {
+            return None;
         }
         Self::wait(&spare, || {
             // Unused: it ends, unless somebody has found it in the meantime.
@@ -177,6 +224,35 @@ impl Rescue {
                 }
                 given = lock(&spare.given);
             }
+        }
+    }
+
+    /// The threads that lost their seat and are not back after `stuck_after`, each once; and when the next one is due.
+    pub(crate) fn overdue(&self, now: u64, stuck_after: Duration) -> (Vec<Stuck>, Option<Duration>) {
+        let mut overdue = Vec::new();
+        let mut next: Option<Duration> = None;
+        for lost in lock(&self.pool).lost.iter_mut().filter(|lost| !lost.named) {
+            let held = Duration::from_nanos(now.saturating_sub(lost.since));
+            if held < stuck_after {
+                let due = stuck_after - held;
+                next = Some(next.map_or(due, |next| next.min(due)));
+                continue;
+            }
+            lost.named = true;
+            overdue.push(Stuck { code: lost.code.clone(), worker: lost.worker, held, rescued: true });
+        }
+        (overdue, next)
+    }
+
+    /// What there is to say of the spares now.
+    pub(crate) fn metrics(&self) -> MonitorMetrics {
+        let pool = lock(&self.pool);
+        MonitorMetrics {
+            rescues: pool.rescues,
+            stuck: pool.lost.len(),
+            spares: self.spares.saturating_sub(pool.free.len()),
+            idle_spares: pool.idle.len(),
+            ..MonitorMetrics::default()
         }
     }
 

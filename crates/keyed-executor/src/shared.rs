@@ -15,6 +15,7 @@ use crate::sync::{
     Arc, AtomicBool, AtomicUsize, Condvar, Figure, Mutex, OnceLock, Ordering, Weak, lock, spawn_named,
 };
 use crate::task::{Task, TaskCell};
+use crate::watchdog::Watchdog;
 use crate::worker::{self, Entry, Job, Left, Worker};
 
 /// Starts a worker's thread; tests put a failing one here.
@@ -52,6 +53,7 @@ pub(crate) struct Shared {
     pub(crate) threads: Mutex<Threads>,
     pub(crate) last_thread: Condvar,
     pub(crate) rescue: Rescue,
+    pub(crate) watchdog: Watchdog,
     pub(crate) spawn: Spawn,
     pub(crate) round_robin: AtomicUsize,
     /// Tasks that came back.
@@ -227,6 +229,7 @@ impl Shared {
             workers: workers.collect(),
             dispatches: self.figures(&dispatches),
             rejected_tasks: self.rejected.load(Ordering::Relaxed),
+            monitor: self.monitor_metrics(),
         };
         let_go(dispatches);
         metrics

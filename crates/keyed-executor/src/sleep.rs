@@ -7,7 +7,10 @@
 //!
 //! A worker whose thread is gone says so in the same word, so that a notifier learns it from the look it makes anyway.
 
-use crate::sync::{AtomicU32, Mutex, Ordering, Thread, current, fence, lock, park};
+use std::time::Duration;
+
+use crate::sync::{AtomicU32, Mutex, Ordering, Thread, current, fence, lock, park, park_timeout};
+use crate::time::nanos;
 
 const AWAKE: u32 = 0;
 const SLEEPING: u32 = 1;
@@ -93,6 +96,19 @@ impl Sleeper {
         while self.word.load(Ordering::Acquire) == SLEEPING {
             park();
         }
+    }
+
+    /// As [`Self::sleep`], for a time at most; whether a notifier ended it.
+    pub(crate) fn sleep_for(&self, time: Duration) -> bool {
+        let since = nanos();
+        // Acquire: as in `sleep`.
+        while self.word.load(Ordering::Acquire) == SLEEPING {
+            match time.checked_sub(Duration::from_nanos(nanos() - since)) {
+                Some(left) if !left.is_zero() => park_timeout(left),
+                _ => return self.word.swap(AWAKE, Ordering::AcqRel) != SLEEPING,
+            }
+        }
+        true
     }
 
     /// Wakes the thread whatever it waits for, a timed park outside [`Self::sleep`] included.

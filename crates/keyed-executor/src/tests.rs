@@ -38,6 +38,8 @@ mod loom_two_seats;
 #[cfg(keyed_loom)]
 mod loom_wake_vs_suspend;
 #[cfg(keyed_loom)]
+mod loom_watchdog;
+#[cfg(keyed_loom)]
 mod loom_whole_path;
 #[cfg(keyed_loom)]
 mod model;

@@ -5,6 +5,7 @@
 //! `seat/README.md`.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
@@ -19,7 +20,7 @@ use crate::seat::{Remains, Seat};
 use crate::shared::Shared;
 use crate::sleep::Sleeper;
 use crate::sync::{
-    Arc, AtomicBool, AtomicU64, AtomicUsize, Ordering, SegQueue, UnsafeCell, Weak, local, spin_hint,
+    Arc, AtomicBool, AtomicU64, AtomicUsize, OnceLock, Ordering, SegQueue, UnsafeCell, Weak, local, spin_hint,
 };
 use crate::task::Task;
 use crate::time::{Clock, nanos};
@@ -85,6 +86,9 @@ pub(crate) struct Worker {
     wakes: CachePadded<WakeStack>,
     jobs: SegQueue<Job>,
     started: AtomicBool,
+    /// The word of a piece of user code that somebody else saw for long: the monitor need not see it twice.
+    suspect: AtomicU64,
+    watched_by: OnceLock<(Arc<Sleeper>, u64)>,
     /// Estimated nanoseconds of ready work at the end of the last round.
     backlog: CachePadded<AtomicU64>,
     counters: WorkerCounters,
@@ -108,6 +112,8 @@ impl Worker {
             wakes: CachePadded::new(WakeStack::new()),
             jobs: SegQueue::new(),
             started: AtomicBool::new(false),
+            suspect: AtomicU64::new(0),
+            watched_by: OnceLock::new(),
             backlog: CachePadded::new(AtomicU64::new(0)),
             counters: WorkerCounters::default(),
             clock: Clock::default(),
@@ -122,6 +128,11 @@ impl Worker {
     /// The word of the thread that occupies the seat now, as a hint.
     pub(crate) fn token(&self) -> &Token {
         self.token_of(self.occupant.load(Ordering::Acquire))
+    }
+
+    /// The thread that occupies the seat, for a caller that borrowed it.
+    pub(crate) fn occupant(&self) -> usize {
+        self.occupant.load(Ordering::Acquire)
     }
 
     /// The word of a thread.
@@ -146,6 +157,27 @@ impl Worker {
     /// The seat has another occupant from here on. The caller has borrowed it and will take it from the thread before.
     pub(crate) fn set_occupant(&self, thread: usize) {
         self.occupant.store(thread, Ordering::Release);
+    }
+
+    /// Says who looks after this worker, and how long a piece of user code may hold its thread before that one has to.
+    pub(crate) fn watched_by(&self, monitor: Arc<Sleeper>, after: Duration) {
+        let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+        let _ = self.watched_by.set((monitor, after));
+    }
+
+    /// Somebody saw the same piece of user code for so long: the monitor need not wait for its next look.
+    pub(crate) fn seen_inside(&self, word: u64, for_ns: u64) {
+        if let Some((monitor, after)) = self.watched_by.get() {
+            // Relaxed: the monitor is woken behind it, and compares it with the word. Once for each piece of code.
+            if for_ns >= *after && self.suspect.swap(word, Ordering::Relaxed) != word {
+                monitor.interrupt();
+            }
+        }
+    }
+
+    /// Whether somebody saw this piece of user code for long.
+    pub(crate) fn is_suspect(&self, word: u64) -> bool {
+        self.suspect.load(Ordering::Relaxed) == word
     }
 
     pub(crate) fn sleeper(&self) -> &Sleeper {
@@ -421,7 +453,7 @@ fn run_jobs(shared: &Shared, cx: &Cx<'_>) -> bool {
 }
 
 /// Whether something was brought since the last round, after the worker announced its sleep.
-fn has_news(cx: &Cx<'_>) -> bool {
+pub(crate) fn has_news(cx: &Cx<'_>) -> bool {
     let worker = cx.worker;
     if !worker.jobs.is_empty() || !worker.wakes.is_empty() {
         return true;

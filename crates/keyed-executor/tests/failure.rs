@@ -148,7 +148,13 @@ fn a_panic_ends_its_dispatch_and_neither_the_worker_nor_another_dispatch() {
 
 #[test]
 fn the_first_failure_is_the_result_and_a_later_one_is_only_counted() {
-    let executor = executor("fail-first", 2);
+    // One handler is to hold its worker, and all that was placed there with it.
+    let executor = KeyedExecutor::builder()
+        .name("fail-first")
+        .workers(2)
+        .rescue_threads(0)
+        .build()
+        .expect("the settings are in range");
     let (entered, second_may_fail) = (Counter::new(), Latch::new());
     let source_thread: Arc<OnceLock<ThreadId>> = Arc::default();
     let (source, feed) = Source::fed();

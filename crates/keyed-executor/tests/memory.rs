@@ -74,7 +74,7 @@ const SLACK: i64 = 16 * 1024;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// README, "Sizes": bytes of an executor of two workers before its first work.
-const IDLE: i64 = 4 * 1024;
+const IDLE: i64 = 8 * 1024;
 /// README, "Sizes": bytes of a live mailbox beside its message, its key and its future, on two workers.
 const MAILBOX: i64 = 240;
 

@@ -1,4 +1,4 @@
-//! Where spare threads are allowed, a handler that blocks its thread hurts only its own key; the rest of its worker goes on.
+//! A handler that blocks its thread hurts only its own key; a spare thread goes on with the rest of its worker.
 //!
 //! B-11. Observed: other keys and the source go on beside a stuck handler and a stuck poll; the stuck key stays
 //! exclusive and in order; its one outcome is counted when it returns, panics included; a wake during the stuck poll is

@@ -1,4 +1,4 @@
-//! A source that blocks its thread holds nothing but itself, where spare threads are allowed.
+//! A source that blocks its thread holds nothing but itself; a spare thread goes on with the rest of its worker.
 //!
 //! B-11. Observed: other dispatches of its worker go on; what the stuck poll brings is taken in, in order; a wake during it is not
 //! lost; a panic is its one outcome; cancelling and a forced close end the dispatch when it is back.

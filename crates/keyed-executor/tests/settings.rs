@@ -26,6 +26,7 @@ fn wrong_settings_are_refused_all_at_once() {
         spin: Duration::from_micros(1_001),
         rescue_threads: limits::RESCUE_THREADS.end() + 1,
         rescue_after: limits::MAX_RESCUE_AFTER + Duration::from_nanos(1),
+        stuck_after: Some(Duration::ZERO),
     };
     let error = KeyedExecutor::new(wrong).expect_err("nothing of it is in range");
     let fields: BTreeSet<_> = error.problems().iter().map(|problem| problem.field).collect();
@@ -40,7 +41,8 @@ fn wrong_settings_are_refused_all_at_once() {
             "throughput",
             "spin",
             "rescue_threads",
-            "rescue_after"
+            "rescue_after",
+            "stuck_after"
         ])
     );
     for (config, field) in [

@@ -1,7 +1,7 @@
 //! The executor of this repository by its two doors, with its own window.
 //!
 //! Nothing here is tuned beyond what the name says: two workers, the window of the course, and for workloads with
-//! timers a tokio runtime to take them from. The rescue of stuck threads is off, as by default, where it is not named.
+//! timers a tokio runtime to take them from. The rescue of stuck threads is off where it is not named.
 
 use std::time::Duration;
 

@@ -12,6 +12,7 @@ use crate::figures::{DispatchMetrics, LaneFigures};
 use crate::lanes::{Lanes, Round, Shut};
 use crate::look::Look;
 use crate::seat::AttachId;
+use crate::watchdog::StuckCode;
 
 impl<K, M, H, F> Lanes for Core<K, M, H, F>
 where
@@ -43,6 +44,11 @@ where
     unsafe fn waits(&self, cx: &Cx<'_>) -> bool {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe { self.engine.lane_waits(cx) }
+    }
+
+    unsafe fn running(&self, cx: &Cx<'_>) -> Option<StuckCode> {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.engine.lane_runs(cx) }
     }
 
     unsafe fn adopt(&self, cx: &Cx<'_>) {

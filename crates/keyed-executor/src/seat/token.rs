@@ -167,6 +167,18 @@ impl Token {
         (seen & STATE == LENT).then_some(seen)
     }
 
+    /// The word while the occupant is inside user code of any kind, as [`Self::lent`].
+    pub(crate) fn inside(&self) -> Option<u64> {
+        let seen = self.0.load(Ordering::Relaxed);
+        matches!(seen & STATE, LENT | HELD).then_some(seen)
+    }
+
+    /// The word while the occupant sleeps: the same word twice is the same sleep.
+    pub(crate) fn asleep(&self) -> Option<u64> {
+        let seen = self.0.load(Ordering::Relaxed);
+        (seen & STATE == PARKED).then_some(seen)
+    }
+
     /// Whether the thread is on its seat, between two pieces of user code.
     pub(crate) fn is_owned(&self) -> bool {
         self.0.load(Ordering::Relaxed) & STATE == OWNED

@@ -17,6 +17,7 @@ use crate::look::{IN_PLACE, Look};
 use crate::seat::AttachId;
 use crate::sync::{Arc, Ordering};
 use crate::wake::{SOURCE, WakeCell};
+use crate::watchdog::StuckCode;
 
 impl<S, KF, K, M, H, F> Lanes for Core<S, KF, K, M, H, F>
 where
@@ -101,10 +102,14 @@ where
         unsafe {
             self.engine.lane_has_news(cx)
                 || if cx.worker.index() == self.home {
-                    self.closing.load(Ordering::Relaxed) && self.side(|side| side.input != Input::Gone)
+                    // A source that somebody is inside of is dropped later: there is nothing to do about it now.
+                    self.closing.load(Ordering::Relaxed)
+                        && self.side(|side| side.input != Input::Gone && !side.unwanted)
                 } else {
                     // Nobody else will end it: its next round here does.
-                    self.orphaned.load(Ordering::Acquire) && !self.engine.lane_holds_something(cx)
+                    self.orphaned.load(Ordering::Acquire)
+                        && !self.engine.lane_holds_something(cx)
+                        && !self.engine.lane_has_detached(cx)
                 }
         }
     }
@@ -127,6 +132,25 @@ where
                         || (closing && matches!(side.input, Input::Ready | Input::Waiting | Input::Held)));
                 // Workers that were given something are told at the end of this turn, which may be far.
                 for_the_source || side.touched.contains(&true)
+            })
+        }
+    }
+
+    unsafe fn running(&self, cx: &Cx<'_>) -> Option<StuckCode> {
+        // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+        unsafe {
+            let queued = self.engine.lane_runs(cx);
+            if queued.is_some() || cx.worker.index() != self.home {
+                return queued;
+            }
+            let label = self.engine.options.label.clone();
+            if self.side(|side| side.polling) {
+                return Some(StuckCode::Source { label });
+            }
+            self.side.with(|side| {
+                // The key of what runs in place; nobody changes the home while its seat is borrowed.
+                let (key, _) = (*side).in_place.as_ref()?;
+                Some(StuckCode::Handler { label, key: crate::engine::text_of(key) })
             })
         }
     }

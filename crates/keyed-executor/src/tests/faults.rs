@@ -1,5 +1,5 @@
 //! Faults that cannot be had from outside: a thread that does not start (T11, KE-32), and a worker's thread that dies
-//! of a bug of this crate (T10, KE-31).
+//! of a bug of this crate (T10, KE-31); and a wake-up that is forgotten, which the monitor's alarm finds.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,14 +79,34 @@ fn without_a_single_thread_every_door_says_so_and_hands_the_message_back() {
 }
 
 /// A dispatch whose own code panics: what only a bug of this crate can do.
-struct Bug(AtomicUsize, crate::figures::LaneFigures);
+struct Bug {
+    kind: Kind,
+    /// Work that lies there.
+    work: AtomicUsize,
+    figures: crate::figures::LaneFigures,
+}
+
+#[derive(PartialEq, Eq)]
+enum Kind {
+    /// Kills its worker's thread.
+    Panics,
+    /// Brings work and wakes nobody.
+    Forgets,
+}
+
+impl Bug {
+    fn new(kind: Kind) -> Arc<Self> {
+        Arc::new(Self { kind, work: AtomicUsize::new(0), figures: crate::figures::LaneFigures::default() })
+    }
+}
 
 impl crate::lanes::Lanes for Bug {
     unsafe fn attached(&self, _cx: &Cx<'_>, _id: AttachId) {
-        panic!("a bug of the executor");
+        assert!(self.kind != Kind::Panics, "a bug of the executor");
     }
     unsafe fn round(&self, _cx: &Cx<'_>) -> crate::lanes::Round {
-        crate::lanes::Round::Ended
+        self.work.store(0, Ordering::Relaxed);
+        if self.kind == Kind::Panics { crate::lanes::Round::Ended } else { crate::lanes::Round::Dry }
     }
     unsafe fn wake(&self, _cx: &Cx<'_>, _entry: u32) {}
     unsafe fn settle(&self, _cx: &Cx<'_>) -> bool {
@@ -94,10 +114,13 @@ impl crate::lanes::Lanes for Bug {
     }
     unsafe fn rest(&self, _cx: &Cx<'_>) {}
     unsafe fn has_news(&self, _cx: &Cx<'_>) -> bool {
-        false
+        self.work.load(Ordering::Relaxed) > 0
     }
     unsafe fn waits(&self, _cx: &Cx<'_>) -> bool {
         false
+    }
+    unsafe fn running(&self, _cx: &Cx<'_>) -> Option<crate::StuckCode> {
+        None
     }
     unsafe fn adopt(&self, _cx: &Cx<'_>) {}
     unsafe fn handed_in(&self, _cx: &Cx<'_>) {}
@@ -106,9 +129,7 @@ impl crate::lanes::Lanes for Bug {
         String::new()
     }
     unsafe fn discard(&self, _cx: &Cx<'_>) {}
-    unsafe fn bury(&self, _cx: &Cx<'_>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
+    unsafe fn bury(&self, _cx: &Cx<'_>) {}
     fn label(&self) -> &str {
         "bug"
     }
@@ -116,7 +137,7 @@ impl crate::lanes::Lanes for Bug {
         crate::DispatchMetrics::default()
     }
     fn lane_figures(&self, _worker: usize) -> &crate::figures::LaneFigures {
-        &self.1
+        &self.figures
     }
     fn shut(&self, _how: crate::lanes::Shut) {}
 }
@@ -134,9 +155,7 @@ fn a_worker_that_dies_rejects_its_tasks_and_its_keys_go_to_the_others() {
     receiver.recv_timeout(LONG).expect("the first message is handled");
     let shared = executor.inner();
     shared.ensure_started(&shared.workers[0]).expect("it starts");
-    shared.workers[0]
-        .jobs()
-        .push(Job::Attach(Arc::new(Bug(AtomicUsize::new(0), crate::figures::LaneFigures::default()))));
+    shared.workers[0].jobs().push(Job::Attach(Bug::new(Kind::Panics)));
     let _ = shared.workers[0].sleeper().notify();
     while shared.workers[0].is_running() {
         std::thread::yield_now();
@@ -151,6 +170,29 @@ fn a_worker_that_dies_rejects_its_tasks_and_its_keys_go_to_the_others() {
     drop(keyspace);
     executor.close();
     executor.join().expect("the other worker ends");
+}
+
+#[test]
+fn work_beside_a_sleeping_worker_is_an_alarm_and_is_taken() {
+    let executor = executor(1, all_start);
+    let shared = executor.inner();
+    let forgotten = Bug::new(Kind::Forgets);
+    shared.ensure_started(&shared.workers[0]).expect("it starts");
+    shared.workers[0].jobs().push(Job::Attach(Arc::clone(&forgotten) as Arc<dyn crate::lanes::Lanes>));
+    let _ = shared.workers[0].sleeper().notify();
+    let worker = &shared.workers[0];
+    wow_testkit::eventually("the worker sleeps", || {
+        worker.jobs().is_empty() && worker.token().asleep().is_some()
+    });
+    assert_eq!(executor.metrics().monitor.stranded, 0, "a worker that sleeps beside nothing is in order");
+    forgotten.work.store(1, Ordering::Relaxed);
+    // The worker sleeps, and whoever brought it does not wake it. The monitor may sleep too by now: something else has to
+    // happen on the executor before it looks.
+    shared.rescue.watch();
+    wow_testkit::eventually("it is told, and the worker woken", || {
+        executor.metrics().monitor.stranded > 0 && forgotten.work.load(Ordering::Relaxed) == 0
+    });
+    assert_eq!(executor.metrics().monitor.stranded, 1, "told once");
 }
 
 /// Counts how often it is dropped.
@@ -185,9 +227,7 @@ fn a_message_that_was_set_aside_is_dropped_once_when_its_sources_worker_dies() {
     // The first one waits in its handler, the second one has no room.
     assert_eq!([0, 1].map(|_| taken.recv_timeout(LONG).expect("they are asked for")), [0, 1]);
     let worker = &executor.inner().workers[0];
-    worker
-        .jobs()
-        .push(Job::Attach(Arc::new(Bug(AtomicUsize::new(0), crate::figures::LaneFigures::default()))));
+    worker.jobs().push(Job::Attach(Bug::new(Kind::Panics)));
     let _ = worker.sleeper().notify();
     let error = dispatch.wait().expect("not a worker").expect_err("its worker died");
     assert!(matches!(error.cause, Cause::NoWorker { .. }), "{}", error.cause);

@@ -24,6 +24,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use crate::monitor::{Seen, Tried};
 use crate::shared::Lifetime;
 use crate::sync::{Arc, AtomicU32, Condvar, Mutex, Ordering, UnsafeCell, lock, spawn_named};
 use crate::{KeyedExecutor, Keyspace};
@@ -47,7 +48,8 @@ fn executor() -> KeyedExecutor {
 fn look(executor: &KeyedExecutor) -> bool {
     let shared = executor.inner();
     let worker = &shared.workers[0];
-    worker.token().lent().is_some_and(|word| shared.try_rescue(worker, word))
+    let seen = worker.token().lent().map(|word| Seen { word, ..Seen::default() });
+    seen.is_some_and(|seen| shared.try_rescue(worker, &seen) == Tried::Taken)
 }
 
 /// A door that stays open.

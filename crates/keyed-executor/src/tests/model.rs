@@ -43,6 +43,7 @@ pub(super) fn executor(workers: usize, window: usize, throughput: usize) -> Keye
         .throughput(throughput)
         // Models have no clock, so no monitor.
         .rescue_threads(0)
+        .stuck_after(None)
         .build()
         .expect("the values of a model are in range")
 }
