@@ -138,7 +138,12 @@ impl<'a> Cx<'a> {
             || !self.worker.wakes().is_empty()
             || (0..self.attachments()).any(|index| {
                 // SAFETY: rule 1 of seat/README.md; the dispatch stays attached, as in `discard_all`.
-                self.lanes(index).is_some_and(|lanes| unsafe { (*lanes).waits(self) })
+                let waits = self.lanes(index).is_some_and(|lanes| unsafe { (*lanes).waits(self) });
+                if waits {
+                    // What the look took out of an inbox must not lie with a dispatch that nobody asks for news.
+                    self.seat(|seat| seat.warm_up(index));
+                }
+                waits
             })
     }
 
