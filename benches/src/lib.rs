@@ -7,3 +7,8 @@
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct FrontPage;
+
+/// The examples of the operator's page.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/operating.md")]
+struct Operating;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
+use crate::audit::{Misorder, OnMisorder};
 use crate::config::{Config, ConfigError};
 use crate::executor::{Guard, KeyedExecutor};
 use crate::rescue::Rescue;
@@ -20,6 +21,7 @@ use crate::worker::Worker;
 pub struct Builder {
     config: Config,
     on_stuck: Option<OnStuck>,
+    on_misorder: Option<OnMisorder>,
     #[cfg(feature = "tokio")]
     tokio: Option<tokio::runtime::Handle>,
 }
@@ -124,6 +126,12 @@ impl Builder {
         self
     }
 
+    /// Whom an auditor tells what breaks the order of a key ([`Audit::On`](crate::Audit::On)), on the worker that found it.
+    pub fn on_misorder(mut self, hook: impl Fn(&Misorder) + Send + Sync + 'static) -> Self {
+        self.on_misorder = Some(OnMisorder::new(hook));
+        self
+    }
+
     /// A tokio runtime that every worker thread enters, so that tokio's timers and I/O work inside handlers.
     #[cfg(feature = "tokio")]
     pub fn tokio(mut self, handle: tokio::runtime::Handle) -> Self {
@@ -166,6 +174,7 @@ impl Builder {
             spawn,
             round_robin: AtomicUsize::new(0),
             rejected: Figure::new(0),
+            on_misorder: self.on_misorder,
             #[cfg(feature = "tokio")]
             tokio: self.tokio,
         });

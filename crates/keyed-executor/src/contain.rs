@@ -18,8 +18,16 @@ const LINE: usize = 200;
 /// A key as its `Debug` writes it, cut to a line: what comes after that is not even written.
 #[cold]
 pub(crate) fn line(key: &impl Debug) -> String {
-    struct Line(String);
-    impl fmt::Write for Line {
+    let mut text = String::new();
+    line_into(&mut text, key);
+    text
+}
+
+/// [`line`] into the room of a text that is not needed any more.
+#[cold]
+pub(crate) fn line_into(text: &mut String, key: &impl Debug) {
+    struct Line<'a>(&'a mut String);
+    impl fmt::Write for Line<'_> {
         fn write_str(&mut self, text: &str) -> fmt::Result {
             let room = LINE - self.0.len();
             if text.len() <= room {
@@ -31,11 +39,15 @@ pub(crate) fn line(key: &impl Debug) -> String {
             Err(fmt::Error)
         }
     }
-    let mut line = Line(String::new());
+    text.clear();
+    let mut line = Line(text);
     match contain(|| fmt::Write::write_fmt(&mut line, format_args!("{key:?}"))) {
-        Ok(Ok(())) => line.0,
-        Ok(Err(_)) => line.0 + "...",
-        Err(_) => "<its Debug panicked>".to_owned(),
+        Ok(Ok(())) => {}
+        Ok(Err(_)) => text.push_str("..."),
+        Err(_) => {
+            text.clear();
+            text.push_str("<its Debug panicked>");
+        }
     }
 }
 

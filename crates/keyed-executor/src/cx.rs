@@ -41,6 +41,11 @@ impl<'a> Cx<'a> {
         Self { worker, hold: Hold::Borrower }
     }
 
+    /// Whether the holder is the thread on the seat.
+    pub(crate) fn is_occupant(&self) -> bool {
+        matches!(self.hold, Hold::Occupant(_))
+    }
+
     /// Runs short user code with the seat held: it may be borrowed meanwhile, not taken. A panic comes back as its text.
     #[inline]
     pub(crate) fn user<R>(&self, code: impl FnOnce() -> R) -> Result<R, String> {

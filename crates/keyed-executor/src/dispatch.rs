@@ -9,6 +9,7 @@ use crate::completion::Completion;
 use crate::error::{DispatchError, Ledger, WouldBlockWorker};
 use crate::executor::Guard;
 use crate::figures::DispatchMetrics;
+use crate::hot::HotKey;
 use crate::inspect::Inspection;
 use crate::sync::{Arc, Weak};
 use crate::worker::on_worker;
@@ -20,6 +21,8 @@ pub(crate) trait Control: Send + Sync {
     fn metrics(&self) -> DispatchMetrics;
     /// What lives of it.
     fn inspect(&self, limit: usize) -> Inspection;
+    /// What most of its messages are for.
+    fn hot_keys(&self, limit: usize) -> Vec<HotKey>;
 }
 
 /// A running dispatch. Awaiting it yields where its messages went, once nothing of it is left.
@@ -76,6 +79,12 @@ impl<E> Dispatch<E> {
     #[must_use]
     pub fn inspect(&self, limit: usize) -> Inspection {
         self.control.as_ref().map(|control| control.inspect(limit)).unwrap_or_default()
+    }
+
+    /// The hot keys of this dispatch, as [`KeyedExecutor::hot_keys`](crate::KeyedExecutor::hot_keys) has them.
+    #[must_use]
+    pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
+        self.control.as_ref().map(|control| control.hot_keys(limit)).unwrap_or_default()
     }
 
     /// Something that cancels this dispatch from elsewhere and keeps nothing of it alive.

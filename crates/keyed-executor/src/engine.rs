@@ -11,17 +11,19 @@ use std::mem::MaybeUninit;
 
 use crossbeam_utils::CachePadded;
 
+use crate::audit::Auditor;
 use crate::credit::{Credit, Then, Woke};
 use crate::cx::Cx;
 use crate::error::{Cause, Ledger, Outcome};
 use crate::figures::{DispatchMetrics, Refusals};
 use crate::hash::KeyHasher;
+use crate::hot::Samples;
 use crate::intake::bounds::Limits;
 use crate::intake::{Intake, Place};
 use crate::lane::{Item, Lane, Plain};
 use crate::lanes::Lanes;
 use crate::mailbox::{Mailbox, NONE};
-use crate::options::{OnFailure, Options};
+use crate::options::{Audit, OnFailure, Options};
 use crate::placement::{Doing, LaneView};
 use crate::prefetch::{Access, prefetch};
 use crate::shared::Shared;
@@ -95,6 +97,9 @@ where
     pub(crate) handed_in: Mutex<Vec<Lost<ErrorOf<F>>>>,
     counts: Counts,
     pub(crate) refusals: Refusals,
+    pub(crate) auditor: Option<Box<Auditor>>,
+    /// Where its hot keys are found.
+    pub(crate) samples: Samples,
 }
 
 // SAFETY: rules 1 to 7 of seat/README.md say which one thread touches each cell; keys are read by several threads
@@ -116,7 +121,13 @@ where
     F: Future,
     F::Output: Outcome,
 {
-    pub(crate) fn new(shared: Arc<Shared>, options: Options, weighs: bool, handler: H) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        options: Options,
+        weighs: bool,
+        samples: Samples,
+        handler: H,
+    ) -> Self {
         let accepted = crate::config::limits::MAX_IN_FLIGHT;
         let window = options
             .max_in_flight
@@ -126,6 +137,7 @@ where
         let limits = Limits { weighs, ..options.limits(&shared.config, window) };
         let hasher = KeyHasher::new(options.key_hash);
         let slots = window + limits.overflow as usize;
+        let auditor = (options.audit == Audit::On).then(|| Box::new(Auditor::new(window, slots)));
         Self {
             options,
             window,
@@ -150,6 +162,8 @@ where
             handed_in: Mutex::new(Vec::new()),
             counts: Counts::default(),
             refusals: Refusals::default(),
+            auditor,
+            samples,
             shared,
         }
     }
@@ -504,6 +518,7 @@ where
             refused: self.refusals.read(),
             ..DispatchMetrics::default()
         };
+        let mut checked = 0;
         for lane in &self.lanes {
             // First what came back, then what went in: the completions' tail (Acquire) is published after the worker saw
             // what it completes, so the second figure is never behind the first.
@@ -514,7 +529,9 @@ where
             metrics.ready += lane.figures.ready.get();
             metrics.waiting += lane.figures.waiting.get();
             metrics.turns.add(&lane.figures);
+            checked += lane.figures.audited.get();
         }
+        metrics.audited = self.auditor.as_ref().map(|auditor| auditor.read(checked));
         // The lanes were read one after the other: a permit may have been seen on two.
         metrics.in_flight = metrics.in_flight.min(self.window as u64);
         metrics

@@ -10,6 +10,7 @@ use crate::builder::Builder;
 use crate::config::{Config, ConfigError};
 use crate::dispatch::Dispatch;
 use crate::error::{Outcome, Rejected};
+use crate::hot::HotKey;
 use crate::inspect::Inspection;
 use crate::keyspace::{self, Keyspace};
 use crate::metrics::ExecutorMetrics;
@@ -351,6 +352,32 @@ impl KeyedExecutor {
         let inspection = shared.inspect(&dispatches, limit);
         let_go(dispatches);
         inspection
+    }
+
+    /// The keys that most of the last messages were for, the hottest first, at most `limit` of them.
+    ///
+    /// Of each dispatch and keyspace one message in about 128 is looked at; a dispatch keeps 32 keys, a keyspace 32
+    /// for each worker, and what was counted is halved every half a million messages. A key that more than a thirtieth of them
+    /// are for is always among them; how far an estimate may be off is told with it. A worker that cannot be looked at, as in
+    /// [`inspect`](Self::inspect), is left out.
+    ///
+    /// ```
+    /// use keyed_executor::KeyedExecutor;
+    ///
+    /// let executor = KeyedExecutor::builder().workers(2).build()?;
+    /// let orders = executor.keyspace(|_: u64| async {});
+    /// orders.try_submit("order-1", 7)?;
+    /// // Too few messages: none was looked at.
+    /// assert!(executor.hot_keys(10).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
+        let shared = &self.guard.shared;
+        let dispatches = shared.dispatches();
+        let hottest = shared.hot_keys(&dispatches, limit);
+        let_go(dispatches);
+        hottest
     }
 
     #[cfg(all(test, not(keyed_shuttle)))]

@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use crate::audit::Audited;
 use crate::error::SubmitRefusal;
 use crate::sync::{Figure, Ordering};
 
@@ -67,6 +68,8 @@ pub(crate) struct LaneFigures {
     pub(crate) live: Gauge,
     /// Messages that did not come through the inbox: queued by the home on itself.
     pub(crate) kept: Counter,
+    /// Messages that an auditor checked.
+    pub(crate) audited: Counter,
     turns: [Counter; LENGTHS],
 }
 
@@ -157,6 +160,8 @@ pub struct DispatchMetrics {
     pub refused: Refused,
     /// Turns of mailboxes, by the messages they finished. What runs where its source yielded it has no turn.
     pub turns: TurnLengths,
+    /// What its auditor counted, where it has one ([`Audit::On`](crate::Audit::On)).
+    pub audited: Option<Audited>,
 }
 
 /// Submissions that came back with their message, by reason. A submitter that waits for room is none of them.

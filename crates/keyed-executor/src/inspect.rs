@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::cx::Cx;
 use crate::figures::DispatchMetrics;
+use crate::hot::{Gathered, HotKey};
 use crate::lanes::Lanes;
 use crate::look::Look;
 use crate::seat::token::{Borrowed, Token};
@@ -129,6 +130,20 @@ impl Shared {
             figures
         });
         figures.collect()
+    }
+
+    /// The hottest keys of some dispatches; what a worker has that cannot be looked at is left out.
+    pub(crate) fn hot_keys(&self, dispatches: &[Arc<dyn Lanes>], limit: usize) -> Vec<HotKey> {
+        let mut gathered = Gathered::default();
+        for worker in &self.workers {
+            let _ = look_at(worker, |cx, _| {
+                for (index, lanes) in dispatches.iter().enumerate() {
+                    // SAFETY: rule 1 of seat/README.md: `look_at` gives a context whose seat was borrowed.
+                    unsafe { lanes.hot_keys(cx, index, &mut gathered) };
+                }
+            });
+        }
+        gathered.hottest(limit)
     }
 
     /// The oldest mailboxes of some dispatches.

@@ -21,6 +21,7 @@ use crate::credit::Ticket;
 use crate::error::{Ledger, SubmitError, SubmitRefusal};
 use crate::executor::Guard;
 use crate::figures::DispatchMetrics;
+use crate::hot::HotKey;
 use crate::inspect::Inspection;
 use crate::sync::Arc;
 
@@ -81,6 +82,8 @@ trait Door<K, M>: Send + Sync {
     fn metrics(&self) -> DispatchMetrics;
     /// What lives of it.
     fn inspect(&self, limit: usize) -> Inspection;
+    /// What most of its messages are for.
+    fn hot_keys(&self, limit: usize) -> Vec<HotKey>;
 }
 
 /// Direct submission: messages of one key run one at a time, in the order of their submission.
@@ -184,6 +187,12 @@ impl<K, M> Keyspace<K, M> {
     #[must_use]
     pub fn inspect(&self, limit: usize) -> Inspection {
         self.handle.door.inspect(limit)
+    }
+
+    /// The hot keys of this keyspace, as [`KeyedExecutor::hot_keys`](crate::KeyedExecutor::hot_keys) has them.
+    #[must_use]
+    pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
+        self.handle.door.hot_keys(limit)
     }
 
     /// Refuses later submissions; what was accepted is finished. Idempotent.

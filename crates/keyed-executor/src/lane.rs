@@ -9,6 +9,7 @@
 use crossbeam_utils::CachePadded;
 
 use crate::figures::LaneFigures;
+use crate::hot::Sketch;
 use crate::mailbox::NONE;
 use crate::seat::AttachId;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Ordering, UnsafeCell};
@@ -153,6 +154,8 @@ pub(crate) struct Plain {
     pub(crate) turn: u32,
     /// The phase of the dispatch that the last round acted on.
     pub(crate) seen_phase: u8,
+    /// Its hot keys.
+    pub(crate) hot: Sketch,
 }
 
 /// One worker's side and one intake's side, each on lines of its own.
@@ -194,6 +197,7 @@ impl Lane {
                 unmeasured: 0,
                 turn: NONE,
                 seen_phase: crate::engine::phase::RUNNING,
+                hot: Sketch::default(),
             })),
         }
     }

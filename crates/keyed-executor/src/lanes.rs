@@ -4,6 +4,7 @@
 
 use crate::cx::Cx;
 use crate::figures::{DispatchMetrics, LaneFigures};
+use crate::hot::Gathered;
 use crate::look::Look;
 use crate::seat::AttachId;
 use crate::watchdog::StuckCode;
@@ -59,6 +60,8 @@ pub(crate) trait Lanes: Send + Sync {
     unsafe fn look(&self, cx: &Cx<'_>, look: &mut Look);
     /// The key of a mailbox that was found in a look, while the seat is still held.
     unsafe fn key_line(&self, cx: &Cx<'_>, entry: u32) -> String;
+    /// Adds the hot keys of the lane.
+    unsafe fn hot_keys(&self, cx: &Cx<'_>, dispatch: usize, gathered: &mut Gathered);
     /// Drops what waits here; what runs is left alone.
     unsafe fn discard(&self, cx: &Cx<'_>);
     /// The worker's thread died of a bug: what it ran is given up.

@@ -60,6 +60,8 @@ mod mailbox;
 mod meter;
 mod prefetch;
 mod figures;
+mod hot;
+mod audit;
 mod discard;
 
 mod worker;
@@ -90,6 +92,7 @@ mod tests;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub use audit::{Audited, Misorder, Violation};
 pub use builder::Builder;
 pub use config::{Config, ConfigError, ConfigProblem, defaults, limits};
 pub use dispatch::{Canceller, Dispatch};
@@ -100,10 +103,11 @@ pub use error::{
 pub use executor::KeyedExecutor;
 pub use figures::{DispatchMetrics, Refused, TurnLengths};
 pub use hash::KeyHash;
+pub use hot::HotKey;
 pub use inspect::{Inspection, MailboxState, MailboxView};
 pub use keyspace::{Drained, Keyspace, Submit};
 pub use metrics::{ExecutorMetrics, MonitorMetrics, WorkerMetrics};
-pub use options::{OnFailure, Options};
+pub use options::{Audit, OnFailure, Options};
 pub use shutdown::Terminated;
 pub use watchdog::{Stuck, StuckCode};
 pub use weigh::{Unweighed, Weigh, Weights};

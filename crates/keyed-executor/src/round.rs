@@ -12,6 +12,7 @@ use crate::credit::Then;
 use crate::cx::Cx;
 use crate::engine::{Engine, ErrorOf, phase};
 use crate::error::Outcome;
+use crate::hot::Samples;
 use crate::lane::Item;
 use crate::lanes::Round;
 use crate::mailbox::state::{Duty, Event};
@@ -156,6 +157,12 @@ where
                 // Read by a turn after this loop: all of them are fetched at once meanwhile.
                 self.foresee(item.slot() as usize, Access::Read);
                 self.enqueue(cx, item);
+            }
+            if self.samples == Samples::Inboxes
+                && self.plain(worker, |plain| plain.hot.is_due(published - from))
+                && cx.is_occupant()
+            {
+                self.sample_inbox(cx, from, published);
             }
         }
         lane.taken.store(published, Ordering::Relaxed);

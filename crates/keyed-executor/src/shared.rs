@@ -2,6 +2,7 @@
 //!
 //! How it ends is `shutdown.rs`.
 
+use crate::audit::OnMisorder;
 use crate::config::Config;
 use crate::contain::drop_contained;
 use crate::error::{RejectReason, Rejected};
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) round_robin: AtomicUsize,
     /// Tasks that came back.
     pub(crate) rejected: Figure,
+    /// Who is told what an auditor finds.
+    pub(crate) on_misorder: Option<OnMisorder>,
     #[cfg(feature = "tokio")]
     pub(crate) tokio: Option<tokio::runtime::Handle>,
 }

@@ -11,6 +11,7 @@ mod aside;
 mod home;
 mod items;
 mod lanes;
+mod noted;
 mod pull;
 
 use aside::Aside;
@@ -28,6 +29,7 @@ use crate::dispatch::{Control, Dispatch};
 use crate::engine::{Engine, ErrorOf};
 use crate::error::{Cause, DispatchError, Outcome};
 use crate::executor::Guard;
+use crate::hot::{Samples, Sketch};
 use crate::intake::Intake;
 use crate::lanes::Lanes;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, UnsafeCell, Weak};
@@ -83,6 +85,12 @@ struct Home<K, M> {
     arriving: usize,
     /// The source is to be dropped as soon as nobody is inside it.
     unwanted: bool,
+    /// The auditor's cell of the message that runs in place.
+    audited: u32,
+    /// Whether there is an auditor or a bound beside the window: something to do for each message.
+    is_careful: bool,
+    /// The hot keys of its source.
+    hot: Sketch,
 }
 
 /// What a step of the home brings, unless its thread lost the seat meanwhile.
@@ -162,7 +170,7 @@ where
     let workers = shared.workers.len();
     let (scale, options) = options.take_scale();
     let core = Arc::new_cyclic(|me| {
-        let engine = Engine::new(Arc::clone(&shared), options, scale.is_some(), handler);
+        let engine = Engine::new(Arc::clone(&shared), options, scale.is_some(), Samples::Source, handler);
         let side = Home {
             intake: Intake::new(engine.window, engine.limits, workers, home + 1),
             cell: None,
@@ -180,6 +188,9 @@ where
             aside: None,
             arriving: 0,
             unwanted: false,
+            audited: crate::mailbox::NONE,
+            is_careful: engine.limits.is_on() || engine.auditor.is_some(),
+            hot: Sketch::default(),
         };
         Core {
             engine,
@@ -220,6 +231,10 @@ where
 
     fn metrics(&self) -> crate::DispatchMetrics {
         self.engine.shared.figures(&[self.me()]).pop().unwrap_or_default()
+    }
+
+    fn hot_keys(&self, limit: usize) -> Vec<crate::HotKey> {
+        self.engine.shared.hot_keys(&[self.me()], limit)
     }
 
     fn inspect(&self, limit: usize) -> crate::Inspection {

@@ -103,6 +103,9 @@ where
                 let (ran, back) = if duty == Duty::Poll {
                     self.resume(cx, entry, cell)
                 } else {
+                    if let Some(auditor) = &self.auditor {
+                        self.audit_start(auditor, cx, entry, slot);
+                    }
                     self.begin(cx, entry, cell, || self.take(slot))
                 };
                 if back == Back::Lost {
@@ -203,6 +206,9 @@ where
     /// would hold them up for [`HELD_UP_NS`]; an unknown cost counts as that much.
     #[inline]
     pub(crate) unsafe fn complete(&self, cx: &Cx<'_>, entry: u32, slot: u32, count: impl FnOnce(&mut Tally)) {
+        if let Some(auditor) = &self.auditor {
+            auditor.ended(slot);
+        }
         let worker = cx.worker.index();
         // SAFETY: rule 1 of seat/README.md, this function's contract: the holder of the seat is the completions' only
         // producer; rule 4 hands the slot back with it.

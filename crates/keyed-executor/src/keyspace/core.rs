@@ -17,6 +17,7 @@ use crate::engine::Engine;
 use crate::error::{Cause, Ledger, Outcome, SubmitRefusal};
 use crate::executor::Guard;
 use crate::figures::DispatchMetrics;
+use crate::hot::{HotKey, Samples};
 use crate::inspect::Inspection;
 use crate::intake::bounds::Lack;
 use crate::intake::{Intake, Place};
@@ -91,7 +92,7 @@ where
     let start = shared.next_start();
     let (scale, options) = options.take_scale();
     let core = Arc::new_cyclic(|me| {
-        let engine = Engine::new(Arc::clone(&shared), options, scale.is_some(), handler);
+        let engine = Engine::new(Arc::clone(&shared), options, scale.is_some(), Samples::Inboxes, handler);
         let intake = Intake::new(engine.window, engine.limits, workers, start);
         Core {
             engine,
@@ -292,6 +293,7 @@ where
         if BOUNDED {
             let _ = intake.charge(entry, slot, waited.bytes);
         }
+        engine.note(slot, intake.accepted, hash);
         engine.put(slot, given.take_message());
         let item = if fresh { Item::fresh(entry, slot) } else { Item::new(entry, slot) };
         engine.push(intake, worker, item, || self.me());
@@ -470,6 +472,10 @@ where
 
     fn metrics(&self) -> DispatchMetrics {
         self.engine.shared.figures(&[self.me()]).pop().unwrap_or_default()
+    }
+
+    fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
+        self.engine.shared.hot_keys(&[self.me()], limit)
     }
 
     fn inspect(&self, limit: usize) -> Inspection {

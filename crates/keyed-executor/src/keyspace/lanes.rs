@@ -9,6 +9,7 @@ use crate::credit::{Then, wake_contained};
 use crate::cx::Cx;
 use crate::error::{Cause, Outcome};
 use crate::figures::{DispatchMetrics, LaneFigures};
+use crate::hot::Gathered;
 use crate::lanes::{Lanes, Round, Shut};
 use crate::look::Look;
 use crate::seat::AttachId;
@@ -109,6 +110,13 @@ where
 
     unsafe fn key_line(&self, _cx: &Cx<'_>, entry: u32) -> String {
         self.engine.key_line(entry)
+    }
+
+    unsafe fn hot_keys(&self, cx: &Cx<'_>, dispatch: usize, gathered: &mut Gathered) {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe {
+            self.engine.plain(cx.worker.index(), |plain| gathered.add(dispatch, self.label(), &plain.hot));
+        }
     }
 
     unsafe fn discard(&self, cx: &Cx<'_>) {

@@ -12,6 +12,7 @@ use crate::cx::Cx;
 use crate::engine::ErrorOf;
 use crate::error::{Cause, DispatchError, Outcome};
 use crate::figures::{DispatchMetrics, LaneFigures};
+use crate::hot::Gathered;
 use crate::lanes::{Lanes, Round, Shut};
 use crate::look::{IN_PLACE, Look};
 use crate::seat::AttachId;
@@ -204,6 +205,13 @@ where
             let key = unsafe { &(*side).in_place };
             key.as_ref().map(|(key, _)| crate::contain::line(key)).unwrap_or_default()
         })
+    }
+
+    unsafe fn hot_keys(&self, cx: &Cx<'_>, dispatch: usize, gathered: &mut Gathered) {
+        if cx.worker.index() == self.home {
+            // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
+            unsafe { self.side(|side| gathered.add(dispatch, self.label(), &side.hot)) };
+        }
     }
 
     unsafe fn discard(&self, cx: &Cx<'_>) {

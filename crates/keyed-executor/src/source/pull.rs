@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 
 use super::{Core, Input, LostAt, OnSeat};
+use crate::audit::Accepted;
 use crate::contain::contain;
 use crate::cx::Cx;
 use crate::engine::ErrorOf;
@@ -19,8 +20,8 @@ use crate::error::{Cause, Outcome};
 use crate::intake::bounds::Permit;
 use crate::intake::{Intake, Place};
 use crate::lane::Item;
-use crate::mailbox::Mailbox;
 use crate::mailbox::state::Event;
+use crate::mailbox::{Mailbox, NONE};
 use crate::meter::Meter;
 use crate::placement::{Doing, LaneView};
 use crate::seat::token::Back;
@@ -48,7 +49,7 @@ pub(super) enum Start {
 pub(super) struct Brought<K, M, E> {
     pub(super) message: Option<M>,
     /// The message's key, with its hash.
-    key: Option<(K, u64)>,
+    pub(super) key: Option<(K, u64)>,
     /// Anything but a message with its key.
     other: Option<Other<E>>,
 }
@@ -109,6 +110,7 @@ where
             let mut pulled = 0;
             let mut yielded = false;
             let mut brought = Brought::nothing();
+            let mut sample_at = self.side(|side| side.hot.left());
             while self.side(|side| side.input == Input::Ready && side.budget > 0)
                 && self.engine.is_running()
                 // A poll that began before the close may still bring a message, which is taken in; none begins after it.
@@ -123,11 +125,17 @@ where
                 }
                 // A source that woke itself has nothing yet: the others get their turn first.
                 yielded = matches!(brought.other, Some(Other::Pending { woken: true }));
+                if pulled >= sample_at {
+                    sample_at = pulled + self.sample_pulled(&brought);
+                }
                 self.step(cx, &mut brought, start).map_err(LostAt::Message)?;
                 meter.ran();
             }
             self.side(|side| {
                 (side.step_cost, side.unmeasured_steps) = meter.finish(side.unmeasured_steps);
+                // What ends a turn and is no message is the last that was asked for.
+                let no_message = yielded || side.input == Input::Waiting;
+                side.hot.set_left(sample_at - (pulled - usize::from(no_message)));
             });
             self.notify_touched();
             Ok(self.side(|side| side.input == Input::Ready && side.budget > 0))
@@ -233,7 +241,7 @@ where
                 }
             }
             match found {
-                Ok(place) if self.side(|side| side.intake.bounds.is_on) => {
+                Ok(place) if self.side(|side| side.is_careful) => {
                     return self.let_in_if_room(cx, key, hash, message, start, place);
                 }
                 Ok(place) => return self.let_in::<false>(cx, key, hash, message, start, place),
@@ -243,9 +251,9 @@ where
         Ok(())
     }
 
-    /// Lets a message in, its key being there.
+    /// Lets a message in, its key being there; `CAREFUL` if something is counted or checked for each message.
     #[inline]
-    pub(super) unsafe fn let_in<const BOUNDED: bool>(
+    pub(super) unsafe fn let_in<const CAREFUL: bool>(
         &self,
         cx: &Cx<'_>,
         key: K,
@@ -258,17 +266,17 @@ where
         unsafe {
             match place {
                 Place::Live { entry, worker } => {
-                    self.queue::<BOUNDED>(cx, entry, worker, false, take(message))
+                    self.queue::<CAREFUL>(cx, entry, worker, false, hash, take(message))
                 }
                 Place::Absent => {
                     if start == Start::InPlace && self.engine.lanes[self.home].figures.ready.get() == 0 {
-                        return self.run_in_place::<BOUNDED>(cx, key, hash, message);
+                        return self.run_in_place::<CAREFUL>(cx, key, hash, message);
                     }
                     match self.choose() {
                         Some(worker) => {
                             let entry =
                                 self.side(|side| self.engine.admit(&mut side.intake, hash, key, worker));
-                            self.queue::<BOUNDED>(cx, entry, worker, true, take(message));
+                            self.queue::<CAREFUL>(cx, entry, worker, true, hash, take(message));
                         }
                         None => {
                             let message_text = "every worker is dead".to_owned();
@@ -315,12 +323,13 @@ where
 
     /// Puts a message behind the others of its key.
     #[inline]
-    unsafe fn queue<const BOUNDED: bool>(
+    unsafe fn queue<const CAREFUL: bool>(
         &self,
         cx: &Cx<'_>,
         entry: u32,
         worker: usize,
         fresh: bool,
+        hash: u64,
         message: M,
     ) {
         // SAFETY: rules 1, 4 and 5 of seat/README.md: this function's contract.
@@ -328,9 +337,12 @@ where
             let item = self.side(|side| {
                 side.budget -= 1;
                 let slot = side.intake.take_slot().expect("the budget is within the window");
-                if BOUNDED && side.intake.charge(entry, slot, side.arriving) == Permit::Overflow {
-                    // The permit that it was asked for is free again.
-                    side.budget += 1;
+                if CAREFUL {
+                    if side.intake.charge(entry, slot, side.arriving) == Permit::Overflow {
+                        // The permit that it was asked for is free again.
+                        side.budget += 1;
+                    }
+                    self.engine.note(slot, side.intake.accepted, hash);
                 }
                 self.engine.put(slot, message);
                 let item = if fresh { Item::fresh(entry, slot) } else { Item::new(entry, slot) };
@@ -351,7 +363,7 @@ where
 
     /// Runs a message where it arrived; only one whose handler waits gets a mailbox.
     #[inline]
-    unsafe fn run_in_place<const BOUNDED: bool>(
+    unsafe fn run_in_place<const CAREFUL: bool>(
         &self,
         cx: &Cx<'_>,
         key: K,
@@ -364,9 +376,12 @@ where
         unsafe {
             // A worker that was given something must not wait for the end of this handler.
             self.notify_touched();
+            if CAREFUL {
+                self.audit_in_place(cx, hash);
+            }
             let entry = self.side(|side| {
                 side.budget -= 1;
-                if BOUNDED {
+                if CAREFUL {
                     side.intake.bounds.take_bytes(side.arriving);
                 }
                 // Where whoever takes the seat meanwhile finds it.
@@ -385,6 +400,9 @@ where
                 return Ok(());
             }
             let key = self.side(|side| side.in_place.take());
+            if CAREFUL {
+                self.audit_passed();
+            }
             cx.worker.counters().in_place.add(1);
             let failed = self.engine.account(cx, ran, || {
                 contain(|| match &key {
@@ -401,7 +419,7 @@ where
                 }
             });
             self.side(|side| {
-                if BOUNDED {
+                if CAREFUL {
                     side.intake.bounds.give_bytes(side.arriving);
                 }
                 side.intake.passed_through();
@@ -433,6 +451,11 @@ where
                     mailbox.running = slot;
                 });
                 self.engine.reached(cx, slot);
+                if let Some(auditor) = &self.engine.auditor {
+                    let claimed = std::mem::replace(&mut side.audited, NONE);
+                    let number = side.intake.accepted;
+                    self.engine.audit_settled(auditor, entry, slot, Accepted { number, hash }, claimed);
+                }
                 Some(entry)
             })?;
             cx.worker.counters().placements.add(1);
