@@ -533,7 +533,7 @@ where
         }
         metrics.audited = self.auditor.as_ref().map(|auditor| auditor.read(checked));
         // The lanes were read one after the other: a permit may have been seen on two.
-        metrics.in_flight = metrics.in_flight.min(self.window as u64);
+        metrics.in_flight = metrics.in_flight.min((self.window + metrics.overflow) as u64);
         metrics
     }
 

@@ -254,6 +254,11 @@ fn the_window_and_the_overflow_are_bounded_apart_and_exactly() {
     assert_eq!(accepted(1), (LIMIT, SubmitRefusal::KeyFull));
     assert_eq!(accepted(2), (WINDOW - 2 * LIMIT, SubmitRefusal::Full));
     assert_eq!(accepted(3), (0, SubmitRefusal::Full));
+    assert_eq!(
+        keyspace.metrics().in_flight,
+        u64::from(WINDOW + OVERFLOW),
+        "the figure counts the overflow too"
+    );
     // What comes back of the second key are permits of the window: nothing of the overflow.
     open[1].release();
     unfinished(WINDOW + OVERFLOW - LIMIT);
