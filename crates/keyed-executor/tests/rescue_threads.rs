@@ -35,6 +35,34 @@ fn some_looks() {
     finish(wow_testkit::after(Duration::from_millis(40)));
 }
 
+/// A keyspace whose first message, 0, blocks its thread; it is inside.
+struct Stuck {
+    keyspace: Keyspace<u32, u32>,
+    /// Lets it go.
+    gate: Latch,
+    /// The messages handled beside it.
+    others: Counter,
+}
+
+fn stuck_at_zero(executor: &KeyedExecutor) -> Stuck {
+    let (gate, entered, others) = (Latch::new(), Latch::new(), Counter::new());
+    let (held, inside, count) = (gate.clone(), entered.clone(), others.clone());
+    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n: u32| {
+        let (held, inside, count) = (held.clone(), inside.clone(), count.clone());
+        async move {
+            if n == 0 {
+                inside.release();
+                held.wait();
+            } else {
+                count.add(1);
+            }
+        }
+    });
+    keyspace.try_submit(0, 0).expect("there is room");
+    entered.wait();
+    Stuck { keyspace, gate, others }
+}
+
 #[test]
 fn without_rescue_the_worker_waits() {
     let executor = KeyedExecutor::builder()
@@ -104,24 +132,10 @@ fn spare_threads_are_bounded_and_named_apart() {
 fn a_close_waits_for_a_stuck_handler_and_a_forced_one_leaves_it_alone() {
     for forced in [false, true] {
         let executor = executor("resc-close", 1);
-        let (gate, entered, other) = (Latch::new(), Latch::new(), Counter::new());
-        let (held, inside, count) = (gate.clone(), entered.clone(), other.clone());
-        let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n: u32| {
-            let (held, inside, count) = (held.clone(), inside.clone(), count.clone());
-            async move {
-                if n == 0 {
-                    inside.release();
-                    held.wait();
-                } else {
-                    count.add(1);
-                }
-            }
-        });
-        keyspace.try_submit(0, 0).expect("there is room");
-        entered.wait();
+        let Stuck { keyspace, gate, others } = stuck_at_zero(&executor);
         keyspace.try_submit(0, 2).expect("there is room");
         keyspace.try_submit(1, 1).expect("there is room");
-        other.wait_for(1);
+        others.wait_for(1);
         if forced {
             executor.force_close();
         } else {
@@ -186,21 +200,7 @@ fn a_source_that_blocks_alone_takes_no_thread() {
 #[test]
 fn a_spare_that_nobody_needs_ends() {
     let executor = executor("rt-end", 1);
-    let (gate, entered, others) = (Latch::new(), Latch::new(), Counter::new());
-    let (held, inside, count) = (gate.clone(), entered.clone(), others.clone());
-    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n: u32| {
-        let (held, inside, count) = (held.clone(), inside.clone(), count.clone());
-        async move {
-            if n == 0 {
-                inside.release();
-                held.wait();
-            } else {
-                count.add(1);
-            }
-        }
-    });
-    keyspace.try_submit(0, 0).expect("there is room");
-    entered.wait();
+    let Stuck { keyspace, gate, others } = stuck_at_zero(&executor);
     keyspace.try_submit(1, 1).expect("there is room");
     others.wait_for(1);
     assert_eq!(threads::count("rt-end-") + spares("rt-end"), 2, "the stuck thread and its successor");
