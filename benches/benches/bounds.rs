@@ -1,13 +1,13 @@
-//! What do a limit for each key, a byte budget and the stronger hash cost?
+//! What do a limit for each key, a byte budget, the stronger hash and the order auditor cost?
 //!
 //! Unit: time for each message, until nothing is unfinished; 64 keys, window 256, one worker, handlers add one number. The
 //! variants take turns in one process, round by round, and the median of the rounds is told beside the one without any: a
 //! comparison that a noisy machine disturbs less than one after the other. No bound is reached, so what is told is the price
-//! of counting. Both doors: `source` runs the messages where they arrive, `queued` through mailboxes, `submit` from another
+//! of counting and checking. Both doors: `source` runs the messages where they arrive, `queued` through mailboxes, `submit` from another
 //! thread. A regression is `off` dearer than the commit before, or a variant over `off` by more than docs/performance.md says.
 
 use futures_util::stream;
-use keyed_executor::{KeyHash, KeyedExecutor, Keyspace, Options, Weigh, Weights};
+use keyed_executor::{Audit, KeyHash, KeyedExecutor, Keyspace, Options, Weigh, Weights};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,6 +78,7 @@ fn variants(run: impl Fn(Bound) -> Run) -> Vec<(&'static str, Run)> {
         ("byte budget", Bound::Bytes),
         ("limit and budget", Bound::Both),
         ("strong hash", Bound::Hash),
+        ("order auditor", Bound::Audit),
         ("off again", Bound::Off),
     ]
     .map(|(name, bound)| (name, run(bound)))
@@ -91,6 +92,7 @@ enum Bound {
     Bytes,
     Both,
     Hash,
+    Audit,
 }
 
 fn limited() -> Options {
@@ -115,6 +117,7 @@ fn main() {
                 Bound::Bytes => source(move || weighed(plain()), false),
                 Bound::Both => source(|| weighed(limited()), false),
                 Bound::Hash => source(move || plain().key_hash(KeyHash::Strong), false),
+                Bound::Audit => source(move || plain().audit(Audit::On), false),
             }),
         ),
         (
@@ -125,6 +128,7 @@ fn main() {
                 Bound::Bytes => source(move || weighed(plain()), true),
                 Bound::Both => source(|| weighed(limited()), true),
                 Bound::Hash => source(move || plain().key_hash(KeyHash::Strong), true),
+                Bound::Audit => source(move || plain().audit(Audit::On), true),
             }),
         ),
         (
@@ -135,6 +139,7 @@ fn main() {
                 Bound::Bytes => submit(move || weighed(plain())),
                 Bound::Both => submit(|| weighed(limited())),
                 Bound::Hash => submit(move || plain().key_hash(KeyHash::Strong)),
+                Bound::Audit => submit(move || plain().audit(Audit::On)),
             }),
         ),
     ];
