@@ -1,8 +1,12 @@
 //! What both doors of a dispatch share: its messages, its lanes and its life.
 //!
-//! An engine owns the arrays (slots, keys, places), one lane per worker, the credit and the first failure. The doors
+//! An engine owns the arrays (slots, keys, places), one lane per worker, the credit and the first failure. What is done
+//! with a slot is `engine/slots.rs`, how it ends is `engine/life.rs`. The doors
 //! (`source.rs`, `keyspace.rs`) own an intake beside it and decide what is accepted; `turn.rs` runs what was accepted.
 //! Who may touch which part when is `seat/README.md`. An engine never decides where a key goes.
+
+mod life;
+mod slots;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -14,8 +18,8 @@ use crossbeam_utils::CachePadded;
 use crate::audit::Auditor;
 use crate::credit::{Credit, Then, Woke};
 use crate::cx::Cx;
-use crate::error::{Cause, Ledger, Outcome};
-use crate::figures::{DispatchMetrics, Refusals};
+use crate::error::{Cause, Outcome};
+use crate::figures::Refusals;
 use crate::hash::KeyHasher;
 use crate::hot::Samples;
 use crate::intake::bounds::Limits;
@@ -23,13 +27,11 @@ use crate::intake::{Intake, Place};
 use crate::lane::{Item, Lane, Plain};
 use crate::lanes::Lanes;
 use crate::mailbox::{Mailbox, NONE};
-use crate::options::{Audit, OnFailure, Options};
+use crate::options::{Audit, Options};
 use crate::placement::{Doing, LaneView};
-use crate::prefetch::{Access, prefetch};
 use crate::shared::Shared;
 use crate::sleep::Notified;
-use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
-use crate::time::ticks;
+use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, UnsafeCell};
 use crate::turn::Lost;
 use crate::worker::Job;
 
@@ -271,75 +273,6 @@ where
         )
     }
 
-    /// Writes a message into its slot.
-    #[inline]
-    pub(crate) fn put(&self, slot: u32, message: M) {
-        // SAFETY: rule 4 of seat/README.md: the caller owns the intake and took the slot off the free list.
-        self.slots[slot as usize].with_mut(|place| unsafe { (*place).write(message) });
-    }
-
-    /// Moves a message out of its slot.
-    ///
-    /// # Safety
-    /// Rule 4 of seat/README.md: the slot holds a message and belongs to the caller.
-    #[inline]
-    pub(crate) unsafe fn take(&self, slot: u32) -> M {
-        // SAFETY: the caller's contract; the slot counts as empty from here on.
-        self.slots[slot as usize].with_mut(|place| unsafe { (*place).assume_init_read() })
-    }
-
-    /// Asks for a slot's memory before it is needed, if there is such a slot: it was last used by another thread.
-    #[inline]
-    pub(crate) fn foresee(&self, slot: usize, access: Access) {
-        // In a model every look at a slot is an access; this is none.
-        if cfg!(any(keyed_loom, keyed_shuttle)) {
-            return;
-        }
-        if let Some(slot) = self.slots.get(slot) {
-            slot.with(|place| prefetch(place, access));
-        }
-    }
-
-    /// The message behind this one in its mailbox.
-    ///
-    /// # Safety
-    /// Rule 4 of seat/README.md: the slot belongs to the caller.
-    #[inline]
-    pub(crate) unsafe fn next_of(&self, slot: u32) -> u32 {
-        // SAFETY: the caller's contract.
-        self.links[slot as usize].with(|next| unsafe { *next })
-    }
-
-    /// Says which message is behind this one in its mailbox.
-    ///
-    /// # Safety
-    /// Rule 4 of seat/README.md: the slot belongs to the caller.
-    #[inline]
-    pub(crate) unsafe fn link(&self, slot: u32, to: u32) {
-        // SAFETY: the caller's contract.
-        self.links[slot as usize].with_mut(|next| unsafe { *next = to });
-    }
-
-    /// Notes when a message reached its worker, in ticks.
-    ///
-    /// # Safety
-    /// Rule 4 of seat/README.md: the slot belongs to the caller.
-    #[inline]
-    pub(crate) unsafe fn reached(&self, cx: &Cx<'_>, slot: u32) {
-        let now = ticks(cx.worker.clock().last());
-        // SAFETY: the caller's contract.
-        self.reached[slot as usize].with_mut(|at| unsafe { *at = now });
-    }
-
-    /// When a message reached its worker.
-    ///
-    /// # Safety
-    /// Rule 4 of seat/README.md: the slot belongs to the caller.
-    pub(crate) unsafe fn reached_at(&self, slot: u32) -> u32 {
-        // SAFETY: the caller's contract.
-        self.reached[slot as usize].with(|at| unsafe { *at })
-    }
-
     /// Shows a message to its worker, which `me` has to hand the dispatch to first if it never had a message.
     #[inline]
     pub(crate) fn push(
@@ -386,155 +319,6 @@ where
                 let _ = worker.sleeper().notify();
             }
         }
-    }
-
-    // ---- life ----
-
-    #[inline]
-    pub(crate) fn phase(&self) -> u8 {
-        // Relaxed where it is read for each message; `stop` notifies every lane, and the fences of `sleep.rs` make
-        // the worker's next look see it.
-        self.phase.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn is_running(&self) -> bool {
-        self.phase() == phase::RUNNING
-    }
-
-    /// Ends the dispatch early; the first cause stays, later ones are logged.
-    pub(crate) fn stop(&self, cause: Cause<ErrorOf<F>>) {
-        let dropped = {
-            let mut failure = lock(&self.failure);
-            if failure.is_none() && self.phase.load(Ordering::Acquire) != phase::ENDED {
-                *failure = Some(cause);
-                None
-            } else {
-                Some(cause)
-            }
-        };
-        if let Some(dropped) = dropped {
-            self.report_dropped(&dropped);
-            crate::contain::drop_contained("a dropped error", dropped);
-            return;
-        }
-        // AcqRel: a lane that sees STOPPING sees why.
-        let stopped =
-            self.phase.compare_exchange(phase::RUNNING, phase::STOPPING, Ordering::AcqRel, Ordering::Acquire);
-        if stopped.is_ok() {
-            self.notify_lanes();
-            self.credit.wake_all();
-        }
-    }
-
-    fn report_dropped(&self, cause: &Cause<ErrorOf<F>>) {
-        let label = &*self.options.label;
-        match cause {
-            // Asked for, not failed: nothing to report.
-            Cause::Closed | Cause::Cancelled => {}
-            Cause::Source(_) => tracing::error!(label, "the source failed after the dispatch had ended"),
-            Cause::Handler { key, .. } => {
-                tracing::error!(label, key, "a handler failed after the dispatch had failed");
-            }
-            Cause::HandlerPanicked { key, message } => {
-                tracing::error!(label, key, message, "a handler panicked after the dispatch had failed");
-            }
-            Cause::KeyTooLong { .. } | Cause::TooHeavy { .. } => {
-                tracing::error!(label, "a message that never has room came to a dispatch that had failed");
-            }
-            Cause::KeyPanicked { message }
-            | Cause::SourcePanicked { message }
-            | Cause::NoWorker { message } => {
-                tracing::error!(label, message, "a second failure of a dispatch that had failed");
-            }
-        }
-    }
-
-    /// A message failed.
-    #[cold]
-    pub(crate) fn failed(&self, cx: &Cx<'_>, cause: Cause<ErrorOf<F>>) {
-        cx.worker.counters().failures.add(1);
-        if let Cause::HandlerPanicked { key, message } = &cause {
-            cx.worker.counters().panics.add(1);
-            self.counts.panicked.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(label = &*self.options.label, key, message, "a handler panicked");
-        }
-        match self.options.on_failure {
-            // Waiting submitters are woken in there: user code.
-            OnFailure::Fail => {
-                if let Err(panic) = cx.user(|| self.stop(cause)) {
-                    tracing::error!(panic, "waking a submitter panicked");
-                }
-            }
-            OnFailure::Continue => {
-                if let Cause::Handler { key, .. } = &cause {
-                    tracing::warn!(label = &*self.options.label, key, "a handler failed, its key goes on");
-                }
-                cx.drop_user("a handler's error", cause);
-            }
-        }
-    }
-
-    /// Nothing is left: the workers may forget the dispatch.
-    pub(crate) fn end(&self) {
-        self.phase.store(phase::ENDED, Ordering::Release);
-        self.notify_lanes();
-    }
-
-    /// The first failure, once.
-    pub(crate) fn take_failure(&self) -> Option<Cause<ErrorOf<F>>> {
-        lock(&self.failure).take()
-    }
-
-    /// Whether a message of this dispatch failed it.
-    pub(crate) fn has_failed(&self) -> bool {
-        !self.is_running()
-    }
-
-    /// Where the messages went, of which `accepted` were accepted.
-    pub(crate) fn ledger(&self, accepted: u64) -> Ledger {
-        // Acquire is not needed: whoever asks for the final figures saw the last completion (Acquire), and the counts
-        // were added before it.
-        Ledger {
-            accepted,
-            handled: self.counts.handled.load(Ordering::Relaxed),
-            failed: self.counts.failed.load(Ordering::Relaxed),
-            cancelled: self.counts.cancelled.load(Ordering::Relaxed),
-            discarded: self.counts.discarded.load(Ordering::Relaxed),
-        }
-    }
-
-    /// What is counted of it, read from any thread.
-    pub(crate) fn figures(&self) -> DispatchMetrics {
-        let mut metrics = DispatchMetrics {
-            label: self.options.label.clone(),
-            window: self.window,
-            overflow: self.limits.overflow as usize,
-            handled: self.counts.handled.load(Ordering::Relaxed),
-            failed: self.counts.failed.load(Ordering::Relaxed),
-            panicked: self.counts.panicked.load(Ordering::Relaxed),
-            cancelled: self.counts.cancelled.load(Ordering::Relaxed),
-            discarded: self.counts.discarded.load(Ordering::Relaxed),
-            refused: self.refusals.read(),
-            ..DispatchMetrics::default()
-        };
-        let mut checked = 0;
-        for lane in &self.lanes {
-            // First what came back, then what went in: the completions' tail (Acquire) is published after the worker saw
-            // what it completes, so the second figure is never behind the first.
-            let back = lane.completions.published();
-            let given = lane.inbox.published() + lane.figures.kept.get();
-            metrics.in_flight += given.saturating_sub(back);
-            metrics.live_mailboxes += lane.figures.live.get();
-            metrics.ready += lane.figures.ready.get();
-            metrics.waiting += lane.figures.waiting.get();
-            metrics.turns.add(&lane.figures);
-            checked += lane.figures.audited.get();
-        }
-        metrics.audited = self.auditor.as_ref().map(|auditor| auditor.read(checked));
-        // The lanes were read one after the other: a permit may have been seen on two.
-        metrics.in_flight = metrics.in_flight.min((self.window + metrics.overflow) as u64);
-        metrics
     }
 
     // ---- the worker's side, with the seat in hand ----

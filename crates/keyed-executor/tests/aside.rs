@@ -167,16 +167,22 @@ fn a_force_close_drops_what_was_set_aside_on_the_calling_thread() {
     let dropped = Arc::new(Mutex::new(Vec::new()));
     let (source, feed) = Source::fed();
     feed.extend((0..4).map(|n| Noting(n, Arc::clone(&dropped))));
+    let begun = Counter::new();
+    let started = begun.clone();
     let dispatch = executor.dispatch_with(
         options(1, 1),
         source,
         |_: &Noting| 0,
-        |noting| async move {
-            std::future::pending::<()>().await;
-            drop(noting);
+        move |noting| {
+            started.add(1);
+            async move {
+                std::future::pending::<()>().await;
+                drop(noting);
+            }
         },
     );
     feed.taken().wait_for(3);
+    begun.wait_for(1);
     let go_on = hold(&executor);
     executor.force_close();
     let here = std::thread::current().id();
