@@ -24,7 +24,8 @@ pub struct Config {
     pub strategy: Strategy,
     /// Serial groups of one receiver and aggregate type; only with [`Strategy::Grouped`].
     pub groups: Groups,
-    /// Lines for the log, each once, about settings that have no effect.
+    /// Lines for the log, each once, about settings that have no effect. A service that is built with this configuration
+    /// logs them; who builds an executor alone does so himself.
     pub notices: Vec<String>,
     origins: [Origin; Key::ALL.len()],
 }
@@ -59,10 +60,11 @@ impl Config {
     }
 }
 
-/// The whole section `wow.dispatch`, for the builder of a service.
+/// The whole section `wow.dispatch`, with the notices, for the builder of a service.
 impl From<Config> for DispatchConfig {
     fn from(config: Config) -> Self {
-        Self { executor: config.dispatch, strategy: config.strategy, groups: config.groups }
+        let Config { dispatch: executor, strategy, groups, notices, .. } = config;
+        Self { executor, strategy, groups, notices }
     }
 }
 
@@ -180,7 +182,7 @@ impl Loader {
         variables::read(&self.variables, &mut loading);
         let notices = loading.notices();
         let Loading { dispatch, origins, problems, .. } = loading;
-        let DispatchConfig { executor: dispatch, strategy, groups } = dispatch;
+        let DispatchConfig { executor: dispatch, strategy, groups, .. } = dispatch;
         if problems.is_empty() {
             Ok(Config { dispatch, strategy, groups, notices, origins })
         } else {

@@ -44,6 +44,10 @@ impl<K: DispatchKind> Admitted<K> {
         &self.key
     }
 
+    pub(crate) fn message(&self) -> &K::Message {
+        self.exchange.message()
+    }
+
     pub(crate) fn owned_key(&self) -> AggregateKey {
         self.key.clone()
     }

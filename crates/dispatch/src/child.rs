@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keyed_executor::{Cause, DispatchError, Ledger};
+use wow_message::Message;
 use wow_runtime::Context;
 use wow_transport::{MessageBus, ReceiveError, ReceiverControl, Subscription};
 
@@ -16,6 +17,7 @@ use crate::execution::Prepared;
 use crate::intake::Intake;
 use crate::kind::DispatchKind;
 use crate::ledger::Counters;
+use crate::notes::{Note, Notes, noted};
 use crate::source::Source;
 use crate::watch::Watch;
 
@@ -24,10 +26,18 @@ pub(crate) struct Child<K: DispatchKind> {
     source: Arc<Source<K::Message>>,
     context: Context,
     execution: Prepared,
+    naming: Naming,
     /// Shared by the children of one dispatcher: the failure of one keeps the others from starting.
     failed: Arc<AtomicBool>,
     revoked: AtomicBool,
     run: Mutex<Run>,
+}
+
+/// How a receiver and what it runs are called where they are told of.
+pub(crate) struct Naming {
+    /// What the executor's figures, looks and logs call it.
+    pub(crate) label: Arc<str>,
+    pub(crate) notes: Option<Notes>,
 }
 
 enum Run {
@@ -44,13 +54,14 @@ impl<K: DispatchKind> Child<K> {
         subscription: Subscription,
         context: Context,
         execution: Prepared,
+        naming: Naming,
         failed: Arc<AtomicBool>,
     ) -> Result<Arc<Self>, PrepareError> {
         let mut receiver = bus.receiver(subscription)?;
         let source = Arc::new(Source::new(receiver.messages()?, context.clone()));
         let (revoked, run) = (AtomicBool::new(false), Mutex::new(Run::NotStarted));
         let receiver = receiver.control();
-        Ok(Arc::new(Self { receiver, source, context, execution, failed, revoked, run }))
+        Ok(Arc::new(Self { receiver, source, context, execution, naming, failed, revoked, run }))
     }
 
     pub(crate) async fn ready(&self) -> Result<(), PrepareError> {
@@ -70,18 +81,23 @@ impl<K: DispatchKind> Child<K> {
             context: self.context.clone(),
         };
         let handle = {
-            let kind = Arc::clone(kind);
+            let (kind, notes, label) =
+                (Arc::clone(kind), self.naming.notes.clone(), Arc::clone(&self.naming.label));
             move |admitted: Admitted<K>| {
                 let kind = Arc::clone(&kind);
+                let note = notes.as_ref().map(|notes| {
+                    let message = admitted.message();
+                    Note::new(notes, &label, admitted.key(), kind.label(message), message.id())
+                });
                 let (exchange, attached, under_way) = admitted.into_parts();
                 async move {
-                    let handled = kind.handle(exchange, attached).await;
+                    let handled = noted(note, kind.handle(exchange, attached)).await;
                     under_way.settle(handled);
                     Ok::<(), DispatchFailure>(())
                 }
             }
         };
-        let dispatch = self.execution.dispatch(&self.context, intake, handle);
+        let dispatch = self.execution.dispatch(&self.context, &self.naming.label, intake, handle);
         let child = Arc::clone(self);
         *run = Run::Started(Watch::over(dispatch, move |ended| child.ended(ended)));
     }

@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 use foldhash::fast::RandomState;
 use wow_eventsourcing::EventStore;
-use wow_message::{Command, CommandUse, EventStream, NamedAggregate};
+use wow_message::{Command, CommandUse, EventStream, Name, NamedAggregate};
 use wow_runtime::{ActivityGate, Context};
 use wow_transport::{Exchange, Hold, MessageBus};
 
@@ -140,6 +140,10 @@ impl DispatchKind for CommandKind {
             CommandUse::Handled => Screening::Admit,
             CommandUse::Void => Screening::Skip,
         }
+    }
+
+    fn label(&self, message: &Command) -> Name {
+        message.name().clone()
     }
 
     fn prepared(&self, context: &Context) {

@@ -84,6 +84,8 @@ pub struct DispatchConfig {
     pub strategy: Strategy,
     /// Serial groups of one receiver and aggregate type; only with [`Strategy::Grouped`].
     pub groups: Groups,
+    /// Lines about settings that have no effect, from whoever read them: a service logs each once, as a warning, when it starts.
+    pub notices: Vec<String>,
 }
 
 impl DispatchConfig {

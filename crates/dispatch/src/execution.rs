@@ -150,7 +150,13 @@ pub(crate) enum Prepared {
 
 impl Prepared {
     /// Runs every message of `intake` through `handler`; the first failure ends it.
-    pub(crate) fn dispatch<K, H, F>(&self, context: &Context, intake: Intake<K>, handler: H) -> Running
+    pub(crate) fn dispatch<K, H, F>(
+        &self,
+        context: &Context,
+        label: &str,
+        intake: Intake<K>,
+        handler: H,
+    ) -> Running
     where
         K: DispatchKind,
         H: Fn(Admitted<K>) -> F + Send + Sync + 'static,
@@ -158,7 +164,7 @@ impl Prepared {
         F::Output: Outcome<Error = DispatchFailure>,
     {
         let executor = context.executor();
-        let options = Options::new(context.name()).on_failure(OnFailure::Fail);
+        let options = Options::new(label).on_failure(OnFailure::Fail);
         match self {
             Self::Keyed => {
                 Running::Keyed(executor.try_dispatch_with(options, intake, Admitted::owned_key, handler))

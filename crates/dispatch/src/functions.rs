@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -17,6 +18,7 @@ use wow_message::{Answer, EventStream, Header, Name, NamedAggregate, keys};
 
 use crate::error::panic_text;
 use crate::event::Event;
+use crate::notes::inside_function;
 
 /// Why an event function failed.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +120,13 @@ impl EventFunction {
         stream: &EventStream,
         index: usize,
     ) -> Option<Answer<Result<(), EventFailure>>> {
-        (self.call)(stream, index)
+        inside_function(&self.name, || (self.call)(stream, index))
+    }
+
+    /// Waits for what a call of this function began.
+    pub(crate) async fn ended(&self, called: Answer<Result<(), EventFailure>>) -> Result<(), EventFailure> {
+        let mut called = pin!(called);
+        poll_fn(|cx| inside_function(&self.name, || called.as_mut().poll(cx))).await
     }
 
     fn is_meant_by(&self, header: &Header) -> bool {

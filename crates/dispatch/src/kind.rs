@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use wow_message::{AggregateKey, Message, NamedAggregate};
+use wow_message::{AggregateKey, Message, Name, NamedAggregate};
 use wow_runtime::{ComponentError, Context};
 use wow_transport::Exchange;
 
@@ -34,6 +34,13 @@ pub trait DispatchKind: Send + Sync + 'static {
     fn screen(&self, message: &Self::Message) -> Screening {
         let _ = message;
         Screening::Admit
+    }
+
+    /// How the handling of a message is called where it is told that it holds its thread: by default by the kind of message.
+    /// Asked only of a dispatcher that has [`Notes`](crate::Notes).
+    fn label(&self, message: &Self::Message) -> Name {
+        let _ = message;
+        Name::from_static(Self::Message::KIND.as_str())
     }
 
     /// Told, when the dispatcher is prepared, in which runtime it lives.

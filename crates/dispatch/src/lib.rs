@@ -30,6 +30,7 @@ mod functions;
 mod intake;
 mod kind;
 mod ledger;
+mod notes;
 mod projection;
 mod service;
 mod source;
@@ -48,9 +49,10 @@ pub use event::Event;
 pub use execution::Execution;
 pub use functions::{EventFailure, EventOutcome, FunctionName};
 pub use kind::{DispatchKind, Handled, Screening};
+pub use notes::{Doing, HandlerName, Notes, StuckHandler};
 pub use projection::{EventErrorHandler, Projection, ProjectionKind, UnrecordedFailure};
 pub use service::{
-    Buses, Processed, Reply, Running, SendAndWait, SendForReply, SendUnheard, Sender, Sending, Sent, Service,
-    ServiceBuildError, ServiceBuilder, ServiceProblem, Stage,
+    Buses, DispatcherMetrics, Observer, Processed, Reply, Running, SendAndWait, SendForReply, SendUnheard,
+    Sender, Sending, Sent, Service, ServiceBuildError, ServiceBuilder, ServiceMetrics, ServiceProblem, Stage,
 };
 pub use wow_aggregate_scheduler::Groups;

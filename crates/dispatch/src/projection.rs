@@ -78,11 +78,12 @@ impl ProjectionKind {
             0 => tracing::debug!(stream = %stream.id(), index, "no function for the event"),
             1 => {
                 let (function, call) = calls.remove(0);
-                self.settle(function, stream, call.await, failed);
+                self.settle(function, stream, function.ended(call).await, failed);
             }
             _ => {
-                let (functions, calls): (Vec<_>, Vec<_>) = calls.into_iter().unzip();
-                for (function, result) in functions.into_iter().zip(join_all(calls).await) {
+                let ended =
+                    calls.into_iter().map(async |(function, call)| (function, function.ended(call).await));
+                for (function, result) in join_all(ended).await {
                     self.settle(function, stream, result, failed);
                 }
             }

@@ -6,6 +6,7 @@
 mod builder;
 mod problem;
 mod buses;
+mod observer;
 mod running;
 mod send;
 mod transit;
@@ -24,6 +25,7 @@ use crate::command::Waits;
 
 pub use builder::ServiceBuilder;
 pub use buses::Buses;
+pub use observer::{DispatcherMetrics, Observer, ServiceMetrics};
 pub use problem::{ServiceBuildError, ServiceProblem};
 pub use running::{Running, Sender};
 pub use send::{Processed, Sending, Sent, Stage};

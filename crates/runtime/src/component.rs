@@ -104,7 +104,8 @@ pub trait Component: Send + Sync + 'static {
         false
     }
 
-    /// What the component accepted and what became of it, if it can tell. Read when the runtime terminates.
+    /// What the component accepted and what became of it, if it can tell. Read when the runtime terminates, and whenever
+    /// somebody asks for it meanwhile ([`Runtime::work`](crate::Runtime::work)): prompt, from any thread.
     fn work(&self) -> Option<WorkLedger> {
         None
     }

@@ -19,7 +19,7 @@ use crate::error::{StartError, WaitError};
 use crate::failure::{Failure, FailureCause, Step};
 use crate::lifecycle::Lifecycle;
 use crate::phase::Phase;
-use crate::report::ShutdownReport;
+use crate::report::{ShutdownReport, WorkLedger};
 use crate::start;
 use crate::sync::Arc;
 use crate::termination::Termination;
@@ -140,6 +140,29 @@ impl Runtime {
     #[must_use]
     pub fn activities(&self) -> &ActivityGate {
         &self.lifecycle.gate
+    }
+
+    /// The executor it owns: to look at it ([`KeyedExecutor::metrics`], [`inspect`](KeyedExecutor::inspect),
+    /// [`hot_keys`](KeyedExecutor::hot_keys)), or to run more on it. The runtime closes it, last; nobody else should.
+    ///
+    /// ```
+    /// use keyed_executor::{Config, KeyedExecutor};
+    /// use wow_runtime::Runtime;
+    ///
+    /// let executor = KeyedExecutor::new(Config { workers: 1, ..Config::default() })?;
+    /// let runtime = Runtime::builder(executor).build()?;
+    /// assert_eq!(runtime.executor().metrics().in_flight(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn executor(&self) -> &KeyedExecutor {
+        self.lifecycle.keyed_executor.as_ref().expect("a built runtime has an executor")
+    }
+
+    /// What each component accepted so far and what became of it, in the order of their start; None of one that does not
+    /// count. The [`ShutdownReport`] repeats the last of it.
+    pub fn work(&self) -> impl Iterator<Item = (&str, Option<WorkLedger>)> {
+        self.lifecycle.entries.iter().map(|entry| (entry.name().as_ref(), entry.component().work()))
     }
 
     /// The names of the components in the order of their start.

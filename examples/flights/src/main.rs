@@ -65,7 +65,6 @@ fn main() -> ExitCode {
         }
     };
     show_warnings();
-    job.notices.iter().for_each(|notice| tell("note", notice));
     match job.run() {
         Ok(report) => {
             let out = &mut io::stdout().lock();
@@ -96,7 +95,6 @@ struct Job {
     table: Table,
     dispatch: DispatchConfig,
     rejected: Rejected,
-    notices: Vec<String>,
 }
 
 impl Job {
@@ -115,8 +113,7 @@ impl Job {
             Some(path) => Rejected::listed(path, &taken(flags)).map_err(|problem| vec![problem])?,
             None => Rejected::counted(),
         };
-        let notices = config.notices.clone();
-        Ok(Self { table, dispatch: config.into(), rejected, notices })
+        Ok(Self { table, dispatch: config.into(), rejected })
     }
 
     fn run(self) -> Result<Report, NoReport> {

@@ -1,26 +1,22 @@
 //! `ServiceBuilder`: collects the parts of a service and refuses what cannot work, all problems at once.
 
+mod assemble;
+
 use std::any::TypeId;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foldhash::fast::RandomState;
-use keyed_executor::KeyedExecutor;
 use wow_eventsourcing::{Aggregate, EventStore};
-use wow_message::{Name, NamedAggregate};
-use wow_runtime::{Runtime, Stage, defaults};
+use wow_message::Name;
+use wow_runtime::defaults;
 
-use crate::command::{
-    AggregateFunctions, AggregateFunctionsBuilder, CommandErrorHandler, CommandKind, InstanceCache,
-};
+use crate::command::{AggregateFunctions, AggregateFunctionsBuilder, CommandErrorHandler, InstanceCache};
 use crate::config::{DispatchConfig, limits};
-use crate::dispatcher::Dispatcher;
-use crate::execution::Execution;
-use crate::projection::{EventErrorHandler, Projection, ProjectionKind, UnrecordedFailure};
+use crate::notes::StuckHandler;
+use crate::projection::{EventErrorHandler, Projection, UnrecordedFailure};
 use crate::service::problem::{ServiceBuildError, ServiceProblem};
-use crate::service::{Buses, Service, Shared};
+use crate::service::{Buses, Service};
 
 /// Collects the parts of a [`Service`].
 #[must_use = "a builder does nothing until it is built"]
@@ -39,7 +35,11 @@ pub struct ServiceBuilder {
     unrecorded: UnrecordedFailure,
     on_command_error: Option<CommandErrorHandler>,
     on_event_error: Option<EventErrorHandler>,
+    on_stuck: Option<OnStuck>,
 }
+
+/// What is told of a handler that holds its thread.
+type OnStuck = Box<dyn Fn(&StuckHandler) + Send + Sync>;
 
 struct Registered {
     root: TypeId,
@@ -65,6 +65,7 @@ impl ServiceBuilder {
             unrecorded: UnrecordedFailure::default(),
             on_command_error: None,
             on_event_error: None,
+            on_stuck: None,
         }
     }
 
@@ -162,6 +163,70 @@ impl ServiceBuilder {
         self
     }
 
+    /// Is told of code of this service that holds its thread for `stuck_after`
+    /// ([`keyed_executor::Config::stuck_after`]), once for each time, while it does: which handler of which aggregate, of which
+    /// message, on which worker. Beside the line in the log, which has the aggregate and the dispatcher. The last one given counts.
+    ///
+    /// It runs between two looks at all workers, so it must not block; a panic of it is logged. With it, every message costs an
+    /// allocation and some tens of nanoseconds more, for the note of what its thread is inside of. A handler that waits holds
+    /// no thread and is not told of: see [`Running::inspect`](crate::Running::inspect). Nor is anything with
+    /// [`Strategy::Grouped`](crate::Strategy::Grouped), whose threads nobody watches.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wow_dispatch::{AggregateCommand, CommandMode, Events, Handle, Processed, Service};
+    /// # use wow_eventsourcing::{Aggregate, AggregateEvent, MemoryEventStore};
+    /// # use wow_message::Name;
+    /// # #[derive(Default)]
+    /// # struct Account;
+    /// # struct Touched;
+    /// # struct Block;
+    /// # impl AggregateEvent for Touched { fn name(&self) -> &'static str { "touched" } }
+    /// # impl Aggregate for Account {
+    /// #     const NAME: &'static str = "account";
+    /// #     type Event = Touched;
+    /// #     type Error = std::fmt::Error;
+    /// #     fn apply(&mut self, _: &Touched) {}
+    /// # }
+    /// # impl AggregateCommand for Block {
+    /// #     type Aggregate = Account;
+    /// #     const NAME: &'static str = "block";
+    /// #     const MODE: CommandMode = CommandMode::CreateOrUpdate;
+    /// #     fn aggregate_id(&self) -> Name { Name::from("ann") }
+    /// # }
+    /// # impl Handle<Block> for Account {
+    /// #     type Reply = ();
+    /// #     fn handle(&self, _: &Block, _: &mut Events<Touched>) -> Result<(), std::fmt::Error> {
+    /// #         GATE.wait();
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// # static GATE: std::sync::Barrier = std::sync::Barrier::new(2);
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let stuck_after = Some(Duration::from_millis(5));
+    /// # let executor = keyed_executor::Config { stuck_after, ..keyed_executor::Config::default() };
+    /// let (sender, told) = std::sync::mpsc::channel();
+    /// let service = Service::builder("bank")
+    ///     .aggregate::<Account>(|account| account.command::<Block>())
+    ///     .store(MemoryEventStore::new())
+    /// #   .config(executor)
+    ///     .on_stuck(move |stuck| sender.send(stuck.to_string()).expect("somebody listens"))
+    ///     .build()?;
+    /// let running = service.start().await?;
+    /// let reply = running.send(Block).await?;
+    /// assert!(told.recv()?.starts_with("block of bank.account/ann (bank.CommandDispatcher), message "));
+    /// # GATE.wait();
+    /// # reply.await?;
+    /// # running.stop().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_stuck(mut self, hook: impl Fn(&StuckHandler) + Send + Sync + 'static) -> Self {
+        self.on_stuck = Some(Box::new(hook));
+        self
+    }
+
     /// The service; nothing of it runs before it is started.
     ///
     /// # Errors
@@ -214,69 +279,6 @@ impl ServiceBuilder {
             problems.push(ServiceProblem::NoStore);
         }
         problems
-    }
-
-    fn assemble(self) -> Result<Service, ServiceProblem> {
-        let Self { context, aggregates, projections, store, buses, config, .. } = self;
-        let mut commands = CommandKind::new().publish_on(Arc::clone(&buses.events));
-        if let Some(on_error) = self.on_command_error {
-            commands = commands.on_error(on_error);
-        }
-        let mut named: HashMap<TypeId, NamedAggregate, RandomState> = HashMap::default();
-        for registered in aggregates {
-            let Some(store) = &store else { return Err(ServiceProblem::NoStore) };
-            named.insert(registered.root, registered.functions.named());
-            commands = commands.aggregate(registered.functions, Arc::clone(store), self.cache);
-        }
-        let waits = Arc::clone(commands.waits());
-        let mut views = ProjectionKind::new().unrecorded_failure(self.unrecorded);
-        if let Some(on_error) = self.on_event_error {
-            views = views.on_error(on_error);
-        }
-        let has_projections = !projections.is_empty();
-        for projection in projections {
-            views = views.projection(projection);
-        }
-
-        let execution = |name: &Name| {
-            Execution::of(
-                &config,
-                name,
-                #[cfg(feature = "tokio")]
-                self.tokio.as_ref(),
-            )
-        };
-        let executor = KeyedExecutor::builder().config(config.executor.clone());
-        #[cfg(feature = "tokio")]
-        let executor = match &self.tokio {
-            Some(handle) => executor.tokio(handle.clone()),
-            None => executor,
-        };
-        let executor = executor.build().map_err(ServiceProblem::Config)?;
-        let group = |kind: &str| Name::from(format!("{context}.{kind}"));
-        let name = group("CommandDispatcher");
-        let execution_of_commands = execution(&name);
-        let dispatcher = Dispatcher::new(name, commands, Arc::clone(&buses.commands));
-        let dispatcher = dispatcher.execution(execution_of_commands);
-        let mut runtime = Runtime::builder(executor)
-            .shutdown_timeout(self.shutdown_timeout)
-            .quiet_period(self.quiet_period)
-            .component(Stage::COMMANDS, Arc::new(dispatcher));
-        if has_projections {
-            let name = group("ProjectionDispatcher");
-            let execution = execution(&name);
-            let dispatcher = Dispatcher::new(name, views, buses.events).execution(execution);
-            runtime = runtime.component(Stage::PROJECTIONS, Arc::new(dispatcher));
-        }
-        #[cfg(feature = "tokio")]
-        if let Some(handle) = self.tokio {
-            runtime = runtime.tokio(handle);
-        }
-        let runtime = runtime.build().map_err(ServiceProblem::Runtime)?;
-        let activities = runtime.activities().clone();
-        let shared =
-            Shared { context, activities, runtime, commands: buses.commands, waits, aggregates: named };
-        Ok(Service { shared: Arc::new(shared) })
     }
 }
 

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use keyed_executor::{HotKey, Inspection};
 use wow_runtime::{Phase, ShutdownReport, Termination};
 
 use crate::decide::AggregateCommand;
 use crate::service::Shared;
+use crate::service::observer::{Observer, ServiceMetrics};
 use crate::service::send::Sending;
 
 /// A started service. Dropping it, with all its senders, ends the service by force.
@@ -59,6 +61,30 @@ impl Running {
     #[must_use]
     pub fn report(&self) -> Option<Arc<ShutdownReport>> {
         self.termination().report()
+    }
+
+    /// What is counted of it; see [`Observer::metrics`].
+    #[must_use]
+    pub fn metrics(&self) -> ServiceMetrics {
+        self.observer().metrics()
+    }
+
+    /// The aggregates with unfinished messages; see [`Observer::inspect`].
+    #[must_use]
+    pub fn inspect(&self, limit: usize) -> Inspection {
+        self.observer().inspect(limit)
+    }
+
+    /// The aggregates that most of the last messages were for; see [`Observer::hot_keys`].
+    #[must_use]
+    pub fn hot_keys(&self, limit: usize) -> Vec<HotKey> {
+        self.observer().hot_keys(limit)
+    }
+
+    /// A handle to look at it from elsewhere, such as an exporter of figures.
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        Observer::of(&self.sender.shared)
     }
 
     /// The phase at this moment.

@@ -10,6 +10,7 @@ mod lifecycle;
 mod projections;
 mod service;
 mod support;
+mod visibility;
 
 /// What every dispatcher of these tests runs on.
 const STRATEGY: wow_dispatch::Strategy = wow_dispatch::Strategy::Keyed;

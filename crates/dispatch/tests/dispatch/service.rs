@@ -65,6 +65,22 @@ fn a_reply_can_be_awaited_later_or_never() {
 }
 
 #[test]
+fn a_service_tells_what_became_of_the_messages_of_each_dispatcher() {
+    let builder = builder().projection("all", |p| p.each(|_: &Event<Account>| ()));
+    let running = start(builder);
+    finish(running.send(Open { account: "1" }).wait_for(Processed)).expect("opened");
+    finish(running.send(moving("1", 5)).wait_for(Processed)).expect("moved");
+    assert!(finish(running.send(moving("1", -7)).wait_for(Processed)).is_err(), "refused");
+    let work = |dispatcher: usize| running.metrics().dispatchers[dispatcher].work;
+    eventually("all has ended", || work(0).in_flight == 0 && work(1).handled == 2);
+    let names: Vec<_> = running.metrics().dispatchers.into_iter().map(|dispatcher| dispatcher.name).collect();
+    assert_eq!(names, ["bank.CommandDispatcher", "bank.ProjectionDispatcher"]);
+    assert_eq!((work(0).accepted, work(0).handled, work(0).failed), (3, 2, 1));
+    assert_eq!((work(1).accepted, work(1).failed), (2, 0));
+    assert!(finish(running.stop()).is_clean());
+}
+
+#[test]
 fn what_is_said_beside_the_body_reaches_the_guards() {
     let running = start(builder());
     finish(running.send(Open { account: "1" }).owner("ann").wait_for(Processed)).expect("opened");

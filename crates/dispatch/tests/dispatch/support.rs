@@ -56,7 +56,7 @@ pub(crate) fn groups() -> Groups {
 /// The same for a service.
 pub(crate) fn config() -> DispatchConfig {
     let executor = Config { workers: 2, ..Config::default() };
-    DispatchConfig { executor, strategy: crate::STRATEGY, groups: groups() }
+    DispatchConfig { executor, strategy: crate::STRATEGY, groups: groups(), ..DispatchConfig::default() }
 }
 
 /// An executor of two workers.

@@ -170,12 +170,16 @@ fn help_and_version_are_no_problems() {
 }
 
 #[test]
-fn the_removed_parallelism_is_noted_once_and_runs() {
+fn the_removed_parallelism_is_logged_once_by_the_service_and_runs() {
     let config = temp_file("old.toml", "[wow]\nparallelism = 4\n");
     let output = run(&["--json", "--config", path(&config)]);
     assert!(output.status.success());
     assert_eq!(text(&output.stderr).lines().count(), 1);
-    assert!(text(&output.stderr).starts_with("note: "));
+    let logged = text(&output.stderr);
+    assert!(
+        logged.contains(" WARN ") && logged.contains("old.toml:2: wow.parallelism is no longer used"),
+        "{logged}"
+    );
 }
 
 #[test]
