@@ -156,4 +156,6 @@ pub struct MonitorMetrics {
     pub named: u64,
     /// Workers that slept beside work for a second and were woken: a bug of this crate, each of them.
     pub stranded: u64,
+    /// Looks at the threads, one every few milliseconds; none while all of them sleep.
+    pub looks: u64,
 }

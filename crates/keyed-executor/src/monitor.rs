@@ -18,7 +18,7 @@ use crate::seat::token::{Borrowed, Token};
 use crate::shared::{Seat, Shared};
 use crate::shutdown::Threads;
 use crate::stranded::{self, Beside};
-use crate::sync::{Arc, park_timeout};
+use crate::sync::{Arc, Ordering, park_timeout};
 use crate::time::nanos;
 use crate::watchdog::{self, Stuck, StuckCode};
 use crate::worker::Worker;
@@ -83,6 +83,8 @@ impl Shared {
         let every = self.look_every();
         let mut quiet = 0;
         while !self.rescue.has_ended() {
+            // Relaxed: only this thread writes it, and readers take it alone.
+            self.watchdog.looks.fetch_add(1, Ordering::Relaxed);
             let seats = self.look_at_threads(&mut seen, every);
             let lost = self.look_at_lost();
             quiet = if seats.is_some() { 0 } else { quiet + 1 };

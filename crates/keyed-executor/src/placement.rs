@@ -5,8 +5,9 @@
 //! rotating start; else the least backlog. Lowest first, because rotating over running workers keeps all of them warm
 //! for nothing; rotating over sleepers, because two keys that arrive with all workers parked want two workers (KE-22).
 //!
-//! A cost that was never measured counts as long. What other workers wrote is re-read rarely: a choice for a running
-//! worker is good for a few more keys. The mailbox keeps its worker for its whole life (KE-20).
+//! A cost that was never measured counts as long, and what holds such a worker is known at the first look. What other
+//! workers wrote is re-read rarely: a choice for a running worker is good for a few more keys. The mailbox keeps its worker
+//! for its whole life (KE-20).
 
 use crate::sync::Arc;
 use crate::time::nanos;
@@ -96,7 +97,7 @@ impl Placement {
                 // Nothing to wait for; but a message that costs much would hold up the source behind it.
                 if cost <= SHORT_NS { 0 } else { cost }
             } else {
-                worker.expected_wait(queued, cost).saturating_add(self.stuck_for(index, worker))
+                worker.expected_wait(queued, cost).saturating_add(self.stuck_for(index, worker, cost))
             };
             if wait <= SHORT_NS {
                 self.current = index;
@@ -123,20 +124,27 @@ impl Placement {
         least.map(|(_, index)| index).or_else(|| workers.iter().position(|worker| worker.is_running()))
     }
 
-    /// A penalty that makes a worker long which is in the same piece of user code as at an earlier look.
-    fn stuck_for(&mut self, index: usize, worker: &Worker) -> u64 {
+    /// A penalty that makes a worker long which holds its thread inside one piece of user code, the same as at an earlier look.
+    ///
+    /// Where a message's cost was never measured the first look is enough: the clock is read then at the start of each round,
+    /// so that piece is at most as old as the reading.
+    fn stuck_for(&mut self, index: usize, worker: &Worker, cost: u64) -> u64 {
         let seen = &mut self.seen[index];
         let Some(word) = worker.token().lent() else {
             seen.word = None;
             return 0;
         };
         let now = nanos();
-        if seen.word != Some(word) {
+        let mut stuck = 0;
+        if seen.word == Some(word) {
+            stuck = now - seen.since;
+            worker.seen_inside(word, stuck);
+        } else {
             *seen = Seen { word: Some(word), since: now };
-            return 0;
         }
-        let stuck = now - seen.since;
-        worker.seen_inside(word, stuck);
+        if cost == 0 {
+            stuck = stuck.max(now.saturating_sub(worker.clock().last()));
+        }
         // Its queue may be short and its cost small: it still is not a short wait, and the longer the less.
         if stuck > STUCK_NS { stuck.saturating_add(SHORT_NS) } else { 0 }
     }

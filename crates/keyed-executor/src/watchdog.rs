@@ -16,7 +16,7 @@ use crate::error::Outcome;
 use crate::mailbox::NONE;
 use crate::metrics::MonitorMetrics;
 use crate::shared::Shared;
-use crate::sync::{Arc, AtomicU64, Ordering};
+use crate::sync::{Arc, AtomicU64, Figure, Ordering};
 use crate::worker::Worker;
 
 /// What holds its thread.
@@ -87,11 +87,13 @@ pub(crate) struct Watchdog {
     hook: Option<OnStuck>,
     named: AtomicU64,
     pub(crate) stranded: AtomicU64,
+    /// Looks of the monitor.
+    pub(crate) looks: Figure,
 }
 
 impl Watchdog {
     pub(crate) fn new(hook: Option<OnStuck>) -> Self {
-        Self { hook, named: AtomicU64::new(0), stranded: AtomicU64::new(0) }
+        Self { hook, named: AtomicU64::new(0), stranded: AtomicU64::new(0), looks: Figure::new(0) }
     }
 
     /// Tells of a piece of code; the hook runs on this thread, the monitor's.
@@ -145,6 +147,7 @@ impl Shared {
         MonitorMetrics {
             named: self.watchdog.named.load(Ordering::Relaxed),
             stranded: self.watchdog.stranded.load(Ordering::Relaxed),
+            looks: self.watchdog.looks.load(Ordering::Relaxed),
             ..self.rescue.metrics()
         }
     }

@@ -7,7 +7,8 @@
 use keyed_executor::{Cause, KeyedExecutor, Options};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
-use wow_testkit::{Counter, Feed, History, Latch, Message, Source, eventually, finish};
+use std::time::Duration;
+use wow_testkit::{Counter, Feed, History, Latch, Message, Source, after, eventually, finish};
 
 fn options(limit: usize, overflow: usize) -> Options {
     Options::new("aside").max_per_key(limit).overflow(overflow)
@@ -95,6 +96,60 @@ fn the_source_of_a_full_key_waits_and_goes_on_in_order_when_the_key_has_room() {
         assert_eq!(aside.history.verify().handled, 6);
         aside.executor.close();
     }
+}
+
+#[test]
+fn room_that_another_worker_makes_is_taken_though_the_sources_worker_sleeps() {
+    let executor = KeyedExecutor::builder()
+        .name("as-wake")
+        .workers(2)
+        // What comes back makes a batch of demand by fours: a single message is none.
+        .max_in_flight(64)
+        .rescue_threads(0)
+        .build()
+        .expect("the settings are in range");
+    let thread = || std::thread::current().id();
+    let (open, done) = (Latch::new(), Counter::new());
+    let (polled_on, ran_on) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
+    let (gate, ended, asked, ran) = (open.clone(), done.clone(), Arc::clone(&polled_on), Arc::clone(&ran_on));
+    let (source, feed) = Source::fed();
+    let dispatch = executor.dispatch_with(
+        options(1, 0),
+        source,
+        move |n: &u32| {
+            *asked.lock().expect("nothing panics here") = Some(thread());
+            *n
+        },
+        move |n| {
+            let (gate, ended, ran) = (gate.clone(), ended.clone(), Arc::clone(&ran));
+            async move {
+                if n == 0 {
+                    // It costs more than a wake-up, so that the next new key goes to a worker that sleeps.
+                    finish(after(Duration::from_millis(1)));
+                } else {
+                    ran.lock().expect("nothing panics here").push(thread());
+                    gate.released().await;
+                }
+                ended.add(1);
+            }
+        },
+    );
+    feed.push(0);
+    done.wait_for(1);
+    // The second one of this key finds it full.
+    feed.extend([1, 1]);
+    feed.taken().wait_for(3);
+    eventually("both workers sleep", || {
+        let metrics = executor.metrics();
+        metrics.parked() == 2 && metrics.in_flight() == 1
+    });
+    open.release();
+    done.wait_for(3);
+    let (home, ran_on) = (*polled_on.lock().expect("nothing panics"), ran_on.lock().expect("nothing panics"));
+    assert_ne!(home, Some(ran_on[0]), "the room was made by the source's own worker");
+    feed.end();
+    assert_eq!(finish(dispatch).expect("no handler fails").handled, 3);
+    executor.close();
 }
 
 #[test]

@@ -7,8 +7,8 @@
 use keyed_executor::{Cause, KeyedExecutor, Keyspace, OnFailure, Options, SubmitRefusal, Weights};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use wow_testkit::{Counter, Feed, Latch, Script, Source, eventually, finish};
 
@@ -19,6 +19,16 @@ fn executor(name: &str, workers: usize, window: usize) -> KeyedExecutor {
         .max_in_flight(window)
         .build()
         .expect("the settings are in range")
+}
+
+/// Returns once the only worker has gone through what was queued on it, twice.
+fn settle(executor: &KeyedExecutor) {
+    for _ in 0..2 {
+        let passed = Latch::new();
+        let pass = passed.clone();
+        executor.execute_pinned(0, move || pass.release()).expect("the executor is open");
+        passed.wait();
+    }
 }
 
 type Weighed<K> = Options<Weights<fn(&K) -> usize, fn(&Load) -> usize>>;
@@ -208,6 +218,72 @@ fn a_source_whose_message_has_no_room_waits_for_it_and_goes_on() {
     open.release();
     feed.end();
     assert_eq!(finish(dispatch).expect("no handler fails").handled, 4);
+    executor.close();
+}
+
+#[test]
+fn a_message_that_starts_where_it_arrives_and_waits_holds_its_bytes_until_it_ends() {
+    const CHEAP: u64 = 500;
+    const EACH: u64 = CHEAP + 3;
+    let executor = executor("by-place", 1, 64);
+    let turns = || KeyedExecutor::current().expect("this is a worker").metrics().workers[0].turns;
+    let turns_before = Arc::new(AtomicU64::new(0));
+    let (started, asked, gates) = (Counter::new(), Counter::new(), Arc::new(Mutex::new(Vec::new())));
+    let (seen, was_in_place) = (Arc::clone(&turns_before), Arc::new(AtomicBool::new(false)));
+    let (begun, held, in_place) = (started.clone(), Arc::clone(&gates), Arc::clone(&was_in_place));
+    let handler = move |load: Load| {
+        let gate = (load.number > 0).then(|| {
+            // A message that was queued first is started by a turn.
+            in_place.store(turns() == turns_before.load(Ordering::Relaxed), Ordering::Relaxed);
+            let gate = Latch::new();
+            held.lock().expect("nothing panics here").push(gate.clone());
+            begun.add(1);
+            gate
+        });
+        async move {
+            if let Some(gate) = gate {
+                gate.released().await;
+            }
+            drop(load);
+        }
+    };
+    let asks = asked.clone();
+    let key = move |load: &Load| {
+        if load.number > 0 {
+            seen.store(turns(), Ordering::Relaxed);
+        }
+        if load.bytes > 0 {
+            asks.add(1);
+        }
+        load.number
+    };
+    let (scales, is_over) = (Scales::default(), Arc::new(AtomicBool::new(false)));
+    let over = Arc::clone(&is_over);
+    // Cheap ones until their worker knows what they cost; one that waits; one that has no room beside it; one that needs all of it.
+    let rounds = (1..).take_while(move |_| !over.load(Ordering::Relaxed)).flat_map(move |round| {
+        let cheap = std::iter::repeat_n((0, 0), CHEAP as usize);
+        let scales = scales.clone();
+        let loads = cheap.chain([(round, 60), (0, 41), (0, 100)]);
+        loads.map(move |(number, bytes)| scales.load(number, bytes))
+    });
+    let dispatch =
+        executor.dispatch_with(options(100, |_: &u64| 0), futures_util::stream::iter(rounds), key, handler);
+    let mut round = 0;
+    // On a machine that is busy with something else handlers look dear for a while, and what is dear is queued.
+    eventually("a message starts where it arrived, and waits", || {
+        round += 1;
+        started.wait_for(round);
+        asked.wait_for(3 * round - 1);
+        settle(&executor);
+        let ended = executor.metrics().workers[0].messages;
+        assert_eq!(ended, EACH * (round - 1) + CHEAP, "41 bytes have no room beside 60");
+        let found = was_in_place.load(Ordering::Relaxed);
+        is_over.store(found, Ordering::Relaxed);
+        gates.lock().expect("nothing panics here").pop().expect("it waits").release();
+        found
+    });
+    // What has the whole budget came in: all of it was there again.
+    assert_eq!(finish(dispatch).expect("no handler fails").handled, EACH * round);
     executor.close();
 }
 

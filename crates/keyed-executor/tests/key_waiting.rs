@@ -187,6 +187,31 @@ fn a_woken_submitter_that_is_dropped_lets_the_next_one_in() {
 }
 
 #[test]
+fn a_key_that_takes_the_place_of_another_has_nothing_of_its_waiters() {
+    let executor = executor("kw-reuse", 1, 16);
+    let (keyspace, open) = gated(&executor, options(1, 0), 16);
+    keyspace.try_submit(0, 0).expect("the key has room");
+    let first = Waits::new(&keyspace, 0, 1);
+    let mut second = Waits::new(&keyspace, 0, 2);
+    open[0].release();
+    // Its last message has come back, so the key was forgotten: the next new one gets its place, and fills it.
+    first.woken.wait_for(1);
+    keyspace.try_submit(9, 3).expect("another key has room");
+    let mut other = Waits::new(&keyspace, 9, 4);
+    // Who was woken goes away: the room of the first key is there for the next one that waits for it.
+    drop(first);
+    second.woken.wait_for(1);
+    assert!(second.goes_in(), "its key has room, whatever the one in its old place has");
+    assert_eq!(other.woken.get(), 0, "its key is full");
+    open[3].release();
+    other.woken.wait_for(1);
+    assert!(other.goes_in(), "its key has room");
+    open.iter().for_each(Latch::release);
+    assert_eq!(finish(keyspace.drained()).handled, 4);
+    executor.close();
+}
+
+#[test]
 fn a_submitter_of_a_full_key_may_have_to_wait_for_the_window_next() {
     const WINDOW: usize = 4;
     let executor = executor("kw-window", 1, WINDOW);

@@ -1,7 +1,8 @@
 //! A new key goes where it waits least: to another worker when one is held, to different ones when all sleep.
 //!
 //! Observes KE-20, KE-21, KE-22 as refined by B-11; scenario T3. Which of several free workers gets a key is not
-//! promised; that a key does not wait behind a handler known to hold its thread is. It is known at the second look.
+//! promised; that a key does not wait behind a handler known to hold its thread is. It is known at the second look, and at
+//! the first one where its worker has not finished a message yet.
 #![cfg(not(keyed_loom))]
 
 use keyed_executor::{KeyedExecutor, Keyspace};
@@ -12,6 +13,19 @@ use wow_testkit::{Counter, Latch, Source, after, eventually, finish, finish_with
 
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
     KeyedExecutor::builder().name(name).workers(workers).build().expect("the settings are in range")
+}
+
+/// A held worker stays held: nobody takes its seat.
+fn without_rescue(name: &str, workers: usize) -> KeyedExecutor {
+    let builder = KeyedExecutor::builder().name(name).workers(workers).max_in_flight(512);
+    builder.rescue_threads(0).build().expect("the settings are in range")
+}
+
+#[derive(Clone, Copy)]
+enum Sent {
+    Holds,
+    Counted,
+    Uncounted,
 }
 
 fn thread() -> String {
@@ -39,13 +53,15 @@ fn all_asleep(executor: &KeyedExecutor) {
     eventually("all workers sleep", || executor.metrics().workers.iter().all(|worker| worker.parked));
 }
 
+/// The most keys that are placed on one look.
+const KEYS_A_LOOK: u64 = 17;
 /// How many keys may go to a worker that is held before that is known: what is placed on one look, twice.
-const CAUGHT: u64 = 2 * 17;
+const CAUGHT: u64 = 2 * KEYS_A_LOOK;
 
 #[test]
 fn each_handler_that_holds_its_thread_gets_a_worker_of_its_own() {
     const WORKERS: usize = 4;
-    let executor = executor("plc-own", WORKERS);
+    let executor = without_rescue("plc-own", WORKERS);
     for _ in 0..5 {
         let (held_on, started, go_on) = (Arc::new(Mutex::new(BTreeSet::new())), Counter::new(), Latch::new());
         let (names, begun, until) = (Arc::clone(&held_on), started.clone(), go_on.clone());
@@ -60,11 +76,11 @@ fn each_handler_that_holds_its_thread_gets_a_worker_of_its_own() {
         let mut keys = 0..;
         for held in 1..=WORKERS as u64 {
             // Keys that go to a worker not yet known as held wait there; the next ones find a free worker.
-            let found = keys.by_ref().take(CAUGHT as usize).any(|key| {
+            let _ = keys.by_ref().take(CAUGHT as usize).any(|key| {
                 keyspace.try_submit(key, key).expect("the window has room");
                 finish_within(A_WHILE, started.reached(held)).is_some()
             });
-            assert!(found, "with {} workers held, no key found worker {held}", held - 1);
+            started.wait_for(held);
         }
         assert_eq!(held_on.lock().expect("nothing panics here").len(), WORKERS);
         go_on.release();
@@ -73,41 +89,112 @@ fn each_handler_that_holds_its_thread_gets_a_worker_of_its_own() {
     executor.close();
 }
 
+/// Holds the worker that does not hold `thread` in a task, until the latch that is returned opens.
+fn hold_the_other(executor: &KeyedExecutor, thread: &str) -> Latch {
+    let name = &executor.config().name;
+    let other = i64::from(thread.strip_prefix(&**name) == Some("-1"));
+    let (entered, pass) = (Latch::new(), Latch::new());
+    let (inside, passes) = (entered.clone(), pass.clone());
+    let task = move || {
+        inside.release();
+        passes.wait();
+    };
+    executor.execute_pinned(other, task).expect("the executor is open");
+    entered.wait();
+    pass
+}
+
+/// A keyspace with one message that holds its worker.
+struct Held {
+    keyspace: Keyspace<u64, Sent>,
+    /// The thread that is held.
+    on: Arc<Mutex<Option<String>>>,
+    go_on: Latch,
+    /// Handled messages of the kind [`Sent::Counted`].
+    counted: Counter,
+}
+
+impl Held {
+    fn new(executor: &KeyedExecutor) -> Self {
+        let (on, go_on, counted) = (Arc::new(Mutex::new(None)), Latch::new(), Counter::new());
+        let (name, until, count) = (Arc::clone(&on), go_on.clone(), counted.clone());
+        let keyspace = executor.keyspace(move |sent| {
+            let (name, until, count) = (Arc::clone(&name), until.clone(), count.clone());
+            async move {
+                match sent {
+                    Sent::Holds => {
+                        *name.lock().expect("nothing panics here") = Some(thread());
+                        until.wait();
+                    }
+                    Sent::Counted => count.add(1),
+                    Sent::Uncounted => {}
+                }
+            }
+        });
+        Self { keyspace, on, go_on, counted }
+    }
+
+    fn send(&self, key: u64, sent: Sent) {
+        self.keyspace.try_submit(key, sent).expect("the window has room");
+    }
+
+    /// Holds a worker; its thread.
+    fn hold(&self, key: u64) -> String {
+        self.send(key, Sent::Holds);
+        let on = || self.on.lock().expect("nothing panics here").clone();
+        eventually("its handler runs", || on().is_some());
+        on().expect("it was told")
+    }
+}
+
 #[test]
 fn a_held_worker_gets_no_new_key_once_that_is_known() {
-    const OTHERS: u64 = 200;
-    let executor = executor("plc-held", 2);
-    let (started, go_on, others) = (Latch::new(), Latch::new(), Counter::new());
-    let (begun, until, done) = (started.clone(), go_on.clone(), others.clone());
-    let keyspace: Keyspace<u64, u64> = executor.keyspace(move |n| {
-        let (begun, until, done) = (begun.clone(), until.clone(), done.clone());
-        async move {
-            if n == 0 {
-                begun.release();
-                until.wait();
-            } else {
-                done.add(1);
-            }
-        }
-    });
-    keyspace.try_submit(0, 0).expect("the window has room");
-    started.wait();
-    for n in 1..=OTHERS {
-        keyspace.try_submit(n, n).expect("the window has room");
-        if n == CAUGHT / 2 {
-            a_while();
-        }
+    const OTHERS: u64 = 60;
+    let executor = without_rescue("plc-held", 2);
+    let held = Held::new(&executor);
+    // Both know what a message costs, which is little: by that alone each of them is a short wait.
+    for n in 0..100 {
+        all_asleep(&executor);
+        held.send(n, Sent::Uncounted);
+        finish(held.keyspace.drained());
     }
-    others.wait_for(OTHERS - CAUGHT);
-    go_on.release();
-    assert_eq!(finish(keyspace.drained()).handled, OTHERS + 1);
+    all_asleep(&executor);
+    let thread = held.hold(0);
+    // At the first look nothing is known. What is placed on it may wait there.
+    held.send(1, Sent::Uncounted);
+    (0..10).for_each(|_| a_while());
+    (2..=KEYS_A_LOOK).for_each(|n| held.send(n, Sent::Uncounted));
+    // The other one is no better off now, but was held later.
+    let pass = hold_the_other(&executor, &thread);
+    (1..=OTHERS).for_each(|n| held.send(KEYS_A_LOOK + n, Sent::Counted));
+    pass.release();
+    held.counted.wait_for(OTHERS);
+    held.go_on.release();
+    assert_eq!(finish(held.keyspace.drained()).handled, 100 + 1 + KEYS_A_LOOK + OTHERS);
+    executor.close();
+}
+
+#[test]
+fn a_worker_that_its_first_handler_holds_gets_no_new_key() {
+    const OTHERS: u64 = 50;
+    let executor = without_rescue("plc-first", 2);
+    let held = Held::new(&executor);
+    let thread = held.hold(0);
+    a_while();
+    let pass = hold_the_other(&executor, &thread);
+    (1..=OTHERS).for_each(|n| held.send(n, Sent::Counted));
+    pass.release();
+    held.counted.wait_for(OTHERS);
+    held.go_on.release();
+    assert_eq!(finish(held.keyspace.drained()).handled, OTHERS + 1);
     executor.close();
 }
 
 #[test]
 fn a_source_beside_a_held_worker_goes_on() {
     const OTHERS: u64 = 200;
-    let executor = executor("plc-src", 2);
+    const UNMEASURED: u64 = 8;
+    let executor = without_rescue("plc-src", 2);
     let (others, go_on) = (Counter::new(), Latch::new());
     let (done, until) = (others.clone(), go_on.clone());
     let hold: Keyspace<u32, Latch> = executor.keyspace(move |entered: Latch| {
@@ -122,6 +209,8 @@ fn a_source_beside_a_held_worker_goes_on() {
     entered.wait();
     a_while();
     let (source, feed) = Source::fed();
+    // As many as it takes in before it knows what one costs; then one after the other.
+    feed.extend(0..UNMEASURED);
     let dispatch = executor.dispatch(
         source,
         |n: &u64| *n,
@@ -130,11 +219,11 @@ fn a_source_beside_a_held_worker_goes_on() {
             async move { done.add(1) }
         },
     );
-    feed.extend(0..CAUGHT / 2);
-    feed.taken().wait_for(CAUGHT / 2);
-    a_while();
-    feed.extend(CAUGHT / 2..OTHERS);
-    others.wait_for(OTHERS - CAUGHT);
+    for n in UNMEASURED..OTHERS {
+        others.wait_for(n);
+        feed.push(n);
+    }
+    others.wait_for(OTHERS);
     feed.end();
     go_on.release();
     assert_eq!(finish(dispatch).expect("no handler fails").handled, OTHERS);

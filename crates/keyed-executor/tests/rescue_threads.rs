@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::stream;
 use keyed_executor::{KeyedExecutor, Keyspace};
-use wow_testkit::{Counter, Latch, eventually, finish, threads};
+use wow_testkit::{Counter, Latch, Script, eventually, finish, threads};
 
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
     KeyedExecutor::builder()
@@ -213,6 +213,38 @@ fn a_spare_that_nobody_needs_ends() {
     executor.close();
     finish(executor.terminated());
     eventually("no thread is left", || threads::count("rt-end-") + threads::count("rescue:rt-end") == 0);
+}
+
+#[test]
+fn nobody_looks_while_all_threads_sleep() {
+    let executor = executor("rt-quiet", 2);
+    let looks = || executor.metrics().monitor.looks;
+    // None before there is a thread; then as long as one is on its seat.
+    some_looks();
+    assert_eq!(looks(), 0);
+    for _ in 0..2 {
+        let Stuck { keyspace, gate, .. } = stuck_at_zero(&executor);
+        let before = looks();
+        eventually("it looks again and again at a thread that does not come back", || looks() > before + 10);
+        gate.release();
+        assert_eq!(finish(keyspace.drained()).handled, 1);
+        // A handler that waits holds no thread: all of them sleep beside it.
+        let open = Latch::new();
+        let until = open.clone();
+        let waiting: Keyspace<u32, u32> = executor.keyspace(move |_| Script::ready().until(&until));
+        for n in 0..20 {
+            waiting.try_submit(n, n).expect("there is room");
+        }
+        eventually("it looks no more", || {
+            let before = looks();
+            (0..15).for_each(|_| some_looks());
+            looks() == before && executor.metrics().busy() == 0
+        });
+        open.release();
+        assert_eq!(finish(waiting.drained()).handled, 20);
+    }
+    executor.close();
+    finish(executor.terminated());
 }
 
 #[test]
