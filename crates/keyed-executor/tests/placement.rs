@@ -273,7 +273,7 @@ fn steady_work_spreads_over_the_workers() {
 
 #[test]
 fn a_mailbox_keeps_its_worker_for_its_whole_life() {
-    let executor = executor("plc-keep", 3);
+    let executor = without_rescue("plc-keep", 3);
     let names: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let (started, open) = (Counter::new(), Latch::new());
     let (seen, begun, gate) = (Arc::clone(&names), started.clone(), open.clone());

@@ -23,7 +23,13 @@ fn thread() -> String {
 
 #[test]
 fn handlers_start_resume_and_end_on_worker_threads_only() {
-    let executor = executor("sus-thr", 3);
+    // A handler that the machine holds up for a while would be rescued by a thread of another name.
+    let executor = KeyedExecutor::builder()
+        .name("sus-thr")
+        .workers(3)
+        .rescue_threads(0)
+        .build()
+        .expect("the settings are in range");
     let history = History::bounded(0, 50, 256);
     let messages: Vec<_> = (0..2_000).map(|n| history.issue(n % 50, 0)).collect();
     let names = Arc::new(Mutex::new(BTreeSet::new()));

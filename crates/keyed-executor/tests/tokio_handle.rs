@@ -28,6 +28,7 @@ fn tokio_timers_and_tasks_work_inside_handlers() {
     let executor = KeyedExecutor::builder()
         .name("tok-handler")
         .workers(1)
+        .rescue_threads(0)
         .tokio(tokio.handle().clone())
         .build()
         .expect("the settings are in range");
