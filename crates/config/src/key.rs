@@ -27,6 +27,8 @@ pub enum Key {
     MaxPerKey,
     /// Messages beyond the limits of their keys.
     Overflow,
+    /// Bytes of one receiver's messages that may be admitted and unfinished.
+    MaxBytes,
     /// Messages of one turn.
     Throughput,
     /// How long a worker that ran dry polls before it parks.
@@ -45,11 +47,12 @@ pub enum Key {
 
 impl Key {
     /// Every key, in the order of the documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Workers,
         Self::MaxInFlight,
         Self::MaxPerKey,
         Self::Overflow,
+        Self::MaxBytes,
         Self::Throughput,
         Self::Spin,
         Self::RescueThreads,
@@ -67,6 +70,7 @@ impl Key {
             Self::MaxInFlight => "max-in-flight",
             Self::MaxPerKey => "max-per-key",
             Self::Overflow => "overflow",
+            Self::MaxBytes => "max-bytes",
             Self::Throughput => "throughput",
             Self::Spin => "spin",
             Self::RescueThreads => "rescue-threads",
@@ -85,6 +89,7 @@ impl Key {
             Self::MaxInFlight => "WOW_DISPATCH_MAX_IN_FLIGHT",
             Self::MaxPerKey => "WOW_DISPATCH_MAX_PER_KEY",
             Self::Overflow => "WOW_DISPATCH_OVERFLOW",
+            Self::MaxBytes => "WOW_DISPATCH_MAX_BYTES",
             Self::Throughput => "WOW_DISPATCH_THROUGHPUT",
             Self::Spin => "WOW_DISPATCH_SPIN",
             Self::RescueThreads => "WOW_DISPATCH_RESCUE_THREADS",
@@ -103,6 +108,7 @@ impl Key {
             Self::MaxInFlight => limits::MAX_IN_FLIGHT,
             Self::MaxPerKey => limits::MAX_PER_KEY,
             Self::Overflow => limits::OVERFLOW,
+            Self::MaxBytes => wow_dispatch::limits::MAX_BYTES,
             Self::Throughput => limits::THROUGHPUT,
             Self::RescueThreads => limits::RESCUE_THREADS,
             Self::Spin => return a_duration(limits::MAX_SPIN),
@@ -126,6 +132,7 @@ impl Key {
             Self::Workers | Self::MaxInFlight | Self::Strategy => None,
             Self::MaxPerKey
             | Self::Overflow
+            | Self::MaxBytes
             | Self::Throughput
             | Self::Spin
             | Self::RescueThreads

@@ -24,6 +24,8 @@ pub struct Config {
     pub strategy: Strategy,
     /// Serial groups of one receiver and aggregate type; only with [`Strategy::Grouped`].
     pub groups: Groups,
+    /// Bytes of one receiver's messages that may be admitted and unfinished, by what the program says that they weigh.
+    pub max_bytes: Option<usize>,
     /// Lines for the log, each once, about settings that have no effect. A service that is built with this configuration
     /// logs them; who builds an executor alone does so himself.
     pub notices: Vec<String>,
@@ -63,8 +65,8 @@ impl Config {
 /// The whole section `wow.dispatch`, with the notices, for the builder of a service.
 impl From<Config> for DispatchConfig {
     fn from(config: Config) -> Self {
-        let Config { dispatch: executor, strategy, groups, notices, .. } = config;
-        Self { executor, strategy, groups, notices }
+        let Config { dispatch: executor, strategy, groups, max_bytes, notices, .. } = config;
+        Self { executor, strategy, groups, max_bytes, notices }
     }
 }
 
@@ -182,9 +184,9 @@ impl Loader {
         variables::read(&self.variables, &mut loading);
         let notices = loading.notices();
         let Loading { dispatch, origins, problems, .. } = loading;
-        let DispatchConfig { executor: dispatch, strategy, groups, .. } = dispatch;
+        let DispatchConfig { executor: dispatch, strategy, groups, max_bytes, .. } = dispatch;
         if problems.is_empty() {
-            Ok(Config { dispatch, strategy, groups, notices, origins })
+            Ok(Config { dispatch, strategy, groups, max_bytes, notices, origins })
         } else {
             Err(ConfigError { problems })
         }

@@ -40,6 +40,7 @@ pub(crate) fn set(config: &mut DispatchConfig, key: Key, raw: Raw<'_>) -> Option
             let after = duration(raw, limits::MAX_STUCK_AFTER)?;
             config.executor.stuck_after = (!after.is_zero()).then_some(after);
         }
+        Key::MaxBytes => config.max_bytes = Some(count(raw, &wow_dispatch::limits::MAX_BYTES)?),
         Key::Strategy => config.strategy = strategy(raw)?,
         Key::Groups => config.groups = groups(raw, &wow_dispatch::limits::GROUPS)?,
     }

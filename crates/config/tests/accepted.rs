@@ -22,7 +22,7 @@ fn nothing_said_means_the_executors_defaults() {
     assert_eq!(config.dispatch.max_in_flight, defaults::MAX_IN_FLIGHT);
     assert_eq!(config.strategy, wow_dispatch::defaults::STRATEGY);
     assert_eq!(config.strategy, Strategy::Keyed, "nobody gets the groups who did not ask for them");
-    assert_eq!(config.groups, Groups::default());
+    assert_eq!((config.groups, config.max_bytes), (Groups::default(), None));
     assert_eq!(DispatchConfig::from(config.clone()), DispatchConfig::default());
     for key in Key::ALL {
         assert_eq!(*config.origin(key), Origin::Default);
@@ -51,18 +51,19 @@ fn both_formats_set_every_key() {
         stuck_after: Some(Duration::from_millis(300)),
         ..Executor::default()
     };
-    let in_toml = "[wow.dispatch]\nworkers = 4\nmax-in-flight = 1024\nmax-per-key = 64\noverflow = 512\nthroughput = 8\nspin = \"20us\"\n\
+    let in_toml = "[wow.dispatch]\nworkers = 4\nmax-in-flight = 1024\nmax-per-key = 64\noverflow = 512\nmax-bytes = 65536\nthroughput = 8\nspin = \"20us\"\n\
          rescue-threads = 3\nrescue-after = 2\nstuck-after = '300ms'\n";
-    let in_yaml = "wow:\n  dispatch:\n    workers: 4\n    max-in-flight: 1024\n    max-per-key: 64\n    overflow: 512\n    throughput: 8\n    spin: 20us\n    \
+    let in_yaml = "wow:\n  dispatch:\n    workers: 4\n    max-in-flight: 1024\n    max-per-key: 64\n    overflow: 512\n    max-bytes: 65536\n    throughput: 8\n    spin: 20us\n    \
          rescue-threads: 3\n    rescue-after: 2ms\n    stuck-after: 300\n";
-    assert_eq!(toml(in_toml).dispatch, expected);
-    assert_eq!(yaml(in_yaml).dispatch, expected);
+    for config in [toml(in_toml), yaml(in_yaml)] {
+        assert_eq!((config.dispatch, config.max_bytes), (expected.clone(), Some(65_536)));
+    }
     assert_eq!(toml(&in_toml.replace('\n', "\r\n")).dispatch, expected);
     assert_eq!(yaml(&format!("\u{feff}{in_yaml}")).dispatch, expected);
-    let one_line = "wow = { dispatch = { workers = 4, max-in-flight = 1024, max-per-key = 64, overflow = 512, throughput = 8, spin = '20us', \
+    let one_line = "wow = { dispatch = { workers = 4, max-in-flight = 1024, max-per-key = 64, overflow = 512, max-bytes = 65536, throughput = 8, spin = '20us', \
          rescue-threads = 3, rescue-after = '2ms', stuck-after = 300 } }";
     assert_eq!(toml(one_line).dispatch, expected);
-    let one_line = "wow: {dispatch: {workers: 4, max-in-flight: 1024, max-per-key: 64, overflow: 512, throughput: 8, spin: 20us, \
+    let one_line = "wow: {dispatch: {workers: 4, max-in-flight: 1024, max-per-key: 64, overflow: 512, max-bytes: 65536, throughput: 8, spin: 20us, \
          rescue-threads: 3, rescue-after: 2ms, stuck-after: 300ms}}";
     assert_eq!(yaml(one_line).dispatch, expected);
 }
@@ -102,6 +103,7 @@ fn the_ends_of_every_range_are_accepted() {
         ("max-in-flight", limits::MAX_IN_FLIGHT),
         ("max-per-key", limits::MAX_PER_KEY),
         ("overflow", limits::OVERFLOW),
+        ("max-bytes", wow_dispatch::limits::MAX_BYTES),
         ("throughput", limits::THROUGHPUT),
         ("rescue-threads", limits::RESCUE_THREADS),
     ] {

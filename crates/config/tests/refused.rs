@@ -140,7 +140,8 @@ fn a_wrong_variable_is_refused_by_its_name() {
     assert_eq!(
         in_variable("WOW_DISPATCH_COLOUR", "2"),
         "WOW_DISPATCH_COLOUR: the variable is not a key, accepted are WOW_DISPATCH_WORKERS, \
-         WOW_DISPATCH_MAX_IN_FLIGHT, WOW_DISPATCH_MAX_PER_KEY, WOW_DISPATCH_OVERFLOW, WOW_DISPATCH_THROUGHPUT, \
+         WOW_DISPATCH_MAX_IN_FLIGHT, WOW_DISPATCH_MAX_PER_KEY, WOW_DISPATCH_OVERFLOW, WOW_DISPATCH_MAX_BYTES, \
+         WOW_DISPATCH_THROUGHPUT, \
          WOW_DISPATCH_SPIN, WOW_DISPATCH_RESCUE_THREADS, WOW_DISPATCH_RESCUE_AFTER, WOW_DISPATCH_STUCK_AFTER, \
          WOW_DISPATCH_STRATEGY, WOW_DISPATCH_GROUPS"
     );
@@ -177,8 +178,8 @@ fn an_unknown_key_is_refused_at_every_depth_as_it_was_written() {
     assert_eq!(
         in_yaml("parallelism: 2"),
         "s.yml:3: wow.dispatch.parallelism is not a key, accepted are wow.dispatch.workers, \
-         wow.dispatch.max-in-flight, wow.dispatch.max-per-key, wow.dispatch.overflow, wow.dispatch.throughput, \
-         wow.dispatch.spin, wow.dispatch.rescue-threads, wow.dispatch.rescue-after, wow.dispatch.stuck-after, \
+         wow.dispatch.max-in-flight, wow.dispatch.max-per-key, wow.dispatch.overflow, wow.dispatch.max-bytes, \
+         wow.dispatch.throughput, wow.dispatch.spin, wow.dispatch.rescue-threads, wow.dispatch.rescue-after, wow.dispatch.stuck-after, \
          wow.dispatch.strategy, wow.dispatch.groups"
     );
     assert_eq!(

@@ -44,8 +44,8 @@ impl<K: DispatchKind> Admitted<K> {
         &self.key
     }
 
-    pub(crate) fn message(&self) -> &K::Message {
-        self.exchange.message()
+    pub(crate) fn exchange(&self) -> &Exchange<K::Message> {
+        &self.exchange
     }
 
     pub(crate) fn owned_key(&self) -> AggregateKey {

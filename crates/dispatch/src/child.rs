@@ -20,6 +20,7 @@ use crate::ledger::Counters;
 use crate::notes::{Note, Notes, noted};
 use crate::source::Source;
 use crate::watch::Watch;
+use crate::weight::Budget;
 
 pub(crate) struct Child<K: DispatchKind> {
     receiver: Arc<dyn ReceiverControl>,
@@ -27,6 +28,7 @@ pub(crate) struct Child<K: DispatchKind> {
     context: Context,
     execution: Prepared,
     naming: Naming,
+    budget: Option<Budget<K::Message>>,
     /// Shared by the children of one dispatcher: the failure of one keeps the others from starting.
     failed: Arc<AtomicBool>,
     revoked: AtomicBool,
@@ -55,13 +57,14 @@ impl<K: DispatchKind> Child<K> {
         context: Context,
         execution: Prepared,
         naming: Naming,
+        budget: Option<Budget<K::Message>>,
         failed: Arc<AtomicBool>,
     ) -> Result<Arc<Self>, PrepareError> {
         let mut receiver = bus.receiver(subscription)?;
         let source = Arc::new(Source::new(receiver.messages()?, context.clone()));
         let (revoked, run) = (AtomicBool::new(false), Mutex::new(Run::NotStarted));
         let receiver = receiver.control();
-        Ok(Arc::new(Self { receiver, source, context, execution, naming, failed, revoked, run }))
+        Ok(Arc::new(Self { receiver, source, context, execution, naming, budget, failed, revoked, run }))
     }
 
     pub(crate) async fn ready(&self) -> Result<(), PrepareError> {
@@ -86,7 +89,7 @@ impl<K: DispatchKind> Child<K> {
             move |admitted: Admitted<K>| {
                 let kind = Arc::clone(&kind);
                 let note = notes.as_ref().map(|notes| {
-                    let message = admitted.message();
+                    let message = admitted.exchange().message();
                     Note::new(notes, &label, admitted.key(), kind.label(message), message.id())
                 });
                 let (exchange, attached, under_way) = admitted.into_parts();
@@ -97,7 +100,8 @@ impl<K: DispatchKind> Child<K> {
                 }
             }
         };
-        let dispatch = self.execution.dispatch(&self.context, &self.naming.label, intake, handle);
+        let budget = self.budget.clone();
+        let dispatch = self.execution.dispatch(&self.context, &self.naming.label, budget, intake, handle);
         let child = Arc::clone(self);
         *run = Run::Started(Watch::over(dispatch, move |ended| child.ended(ended)));
     }

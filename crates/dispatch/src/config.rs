@@ -33,6 +33,8 @@ pub mod limits {
     pub const STRATEGY: [Strategy; 2] = [Strategy::Keyed, Strategy::Grouped];
     /// Serial groups of one receiver and aggregate type.
     pub const GROUPS: RangeInclusive<u32> = 1..=1_048_576;
+    /// Bytes of one receiver's messages that may be admitted and unfinished.
+    pub const MAX_BYTES: RangeInclusive<usize> = 1..=4_294_967_295;
 }
 
 /// What a dispatcher's messages run on. Order per aggregate, window, admission, acknowledgement, ledger and stop are the
@@ -84,6 +86,10 @@ pub struct DispatchConfig {
     pub strategy: Strategy,
     /// Serial groups of one receiver and aggregate type; only with [`Strategy::Grouped`].
     pub groups: Groups,
+    /// Bytes of one receiver's messages that may be admitted and unfinished, beside their number; None is no budget. What messages
+    /// weigh is told to the service ([`ServiceBuilder::weigh_commands`](crate::ServiceBuilder::weigh_commands)). Only with
+    /// [`Strategy::Keyed`].
+    pub max_bytes: Option<usize>,
     /// Lines about settings that have no effect, from whoever read them: a service logs each once, as a warning, when it starts.
     pub notices: Vec<String>,
 }

@@ -11,14 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wow_message::{Name, NamedAggregate};
 use wow_runtime::{Component, ComponentError, Context, StopContext, WorkLedger, async_trait};
-use wow_transport::{MessageBus, Ownership, ReceiveError, Subscription};
+use wow_transport::{Exchange, MessageBus, Ownership, ReceiveError, Subscription};
 
 use crate::child::{Child, Naming};
+use crate::config::Strategy;
 use crate::error::{PrepareError, StartError};
 use crate::execution::Execution;
 use crate::kind::DispatchKind;
 use crate::ledger::Counters;
 use crate::notes::Notes;
+use crate::weight::Budget;
 
 /// Dispatches the messages of one kind: in order per aggregate, in parallel across aggregates, boundedly many unfinished.
 ///
@@ -30,6 +32,7 @@ pub struct Dispatcher<K: DispatchKind> {
     bus: Arc<dyn MessageBus<K::Message>>,
     execution: Execution,
     notes: Option<Notes>,
+    budget: Option<Budget<K::Message>>,
     counters: Arc<Counters>,
     failed: Arc<AtomicBool>,
     state: Mutex<State<K>>,
@@ -61,6 +64,7 @@ impl<K: DispatchKind> Dispatcher<K> {
             bus,
             execution: Execution::default(),
             notes: None,
+            budget: None,
             counters: Arc::default(),
             failed: Arc::default(),
             state,
@@ -79,6 +83,44 @@ impl<K: DispatchKind> Dispatcher<K> {
     #[must_use]
     pub fn notes(mut self, notes: &Notes) -> Self {
         self.notes = Some(notes.clone());
+        self
+    }
+
+    /// Bounds the bytes of each of its receivers' messages that are admitted and unfinished, beside their number: at most `max_bytes`,
+    /// by what `weigh` says of each, and one message more, which is set aside and not handled before it has room. Without room
+    /// nothing is asked for. A message heavier than the whole budget is handled alone.
+    ///
+    /// The weigher is asked when a message was admitted, and maybe again; a panic of it ends the dispatcher. It is given the exchange, which
+    /// knows the message's [encoded size](Exchange::encoded_bytes) if the transport does. With [`Execution::Grouped`]
+    /// there is no budget, and a warning says so.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use wow_dispatch::{CommandKind, Dispatcher};
+    /// use wow_message::Command;
+    /// use wow_transport::{Capacity, Exchange, MemoryBus};
+    ///
+    /// /// What the transport says, or what the bodies of this service are known to take at most.
+    /// fn weigh(command: &Exchange<Command>) -> usize {
+    ///     command.encoded_bytes().unwrap_or(512)
+    /// }
+    ///
+    /// let bus = Arc::new(MemoryBus::new(Capacity::default()));
+    /// let dispatcher = Dispatcher::new("bank.CommandDispatcher", CommandKind::new(), bus).max_bytes(64 << 20, weigh);
+    /// # let _ = dispatcher;
+    /// ```
+    #[must_use]
+    pub fn max_bytes(
+        mut self,
+        max_bytes: usize,
+        weigh: impl Fn(&Exchange<K::Message>) -> usize + Send + Sync + 'static,
+    ) -> Self {
+        self.budget = Some(Budget::new(max_bytes, Arc::new(weigh)));
+        self
+    }
+
+    pub(crate) fn budget(mut self, budget: Option<Budget<K::Message>>) -> Self {
+        self.budget = budget;
         self
     }
 
@@ -178,13 +220,16 @@ impl<K: DispatchKind> Component for Dispatcher<K> {
         self.advance(Phase::New, Phase::Preparing)?;
         self.kind.prepared(&context);
         let subscriptions = self.subscriptions()?;
-        let receivers = subscriptions.len();
+        let (bus, receivers) = (self.bus.as_ref(), subscriptions.len());
+        if self.budget.is_some() && self.execution.strategy() == Strategy::Grouped {
+            tracing::warn!(dispatcher = %self.name, "hash groups have no byte budget: messages are bounded by their number only");
+        }
         for subscription in subscriptions {
             let naming = Naming { label: self.label(&subscription, receivers), notes: self.notes.clone() };
             let execution = self.execution.prepare(subscription.aggregates()).map_err(PrepareError::from)?;
             let (context, failed) = (context.clone(), Arc::clone(&self.failed));
             let child =
-                Child::subscribe(self.bus.as_ref(), subscription, context, execution, naming, failed)?;
+                Child::subscribe(bus, subscription, context, execution, naming, self.budget.clone(), failed)?;
             let stopped = {
                 let mut state = self.state();
                 let stopped = state.phase != Phase::Preparing;

@@ -24,6 +24,7 @@ use crate::config::{DispatchConfig, Strategy};
 use crate::error::DispatchFailure;
 use crate::intake::Intake;
 use crate::kind::DispatchKind;
+use crate::weight::{Budget, Scale};
 
 /// On what the messages of a dispatcher run.
 ///
@@ -40,7 +41,7 @@ pub enum Execution {
     ///   another aggregate of its type may wait for ever, because that one may be in its group.
     /// - A handler that blocks its thread holds up every group of that thread; no other thread takes over.
     /// - Threads are not shared: there are (workers + 1) for each aggregate type of each dispatcher, from its start on.
-    /// - Every message goes to another thread, idle or not; there are no metrics, no spin and no throughput to set.
+    /// - Every message goes to another thread, idle or not; there are no metrics, no byte budget, no spin and no throughput to set.
     Grouped {
         /// Gives the pools. The dispatcher stops it with itself; what others stop is handed in as
         /// [`Borrowed`](wow_aggregate_scheduler::Borrowed).
@@ -154,6 +155,7 @@ impl Prepared {
         &self,
         context: &Context,
         label: &str,
+        budget: Option<Budget<K::Message>>,
         intake: Intake<K>,
         handler: H,
     ) -> Running
@@ -167,6 +169,8 @@ impl Prepared {
         let options = Options::new(label).on_failure(OnFailure::Fail);
         match self {
             Self::Keyed => {
+                let max_bytes = budget.as_ref().map_or(usize::MAX, Budget::max_bytes);
+                let options = options.weighed(max_bytes, Scale(budget));
                 Running::Keyed(executor.try_dispatch_with(options, intake, Admitted::owned_key, handler))
             }
             Self::Grouped { over, types } => {

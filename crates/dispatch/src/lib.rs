@@ -35,6 +35,7 @@ mod projection;
 mod service;
 mod source;
 mod watch;
+mod weight;
 
 pub use cleanup::CleanupRefused;
 pub use command::{

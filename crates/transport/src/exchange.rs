@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// A message on its way through a dispatcher.
@@ -14,12 +15,13 @@ pub struct Exchange<M> {
     ticket: Option<Ticket>,
     acknowledgement: Option<Acknowledgement>,
     hold: Option<Hold>,
+    encoded_bytes: Option<NonZeroUsize>,
 }
 
 impl<M> Exchange<M> {
     /// A message that needs no receipt and no acknowledgement.
     pub fn new(message: M) -> Self {
-        Self { message, ticket: None, acknowledgement: None, hold: None }
+        Self { message, ticket: None, acknowledgement: None, hold: None, encoded_bytes: None }
     }
 
     /// With a ticket, which the receiver confirms or rejects.
@@ -41,6 +43,18 @@ impl<M> Exchange<M> {
     pub fn with_hold(mut self, hold: Option<Hold>) -> Self {
         self.hold = hold;
         self
+    }
+
+    /// With the size that the message had when it came in, from a transport that decoded it.
+    #[must_use]
+    pub fn with_encoded_bytes(mut self, bytes: usize) -> Self {
+        self.encoded_bytes = NonZeroUsize::new(bytes);
+        self
+    }
+
+    /// How many bytes the message had when it came in; None where nothing was decoded, as by the in-memory bus.
+    pub fn encoded_bytes(&self) -> Option<usize> {
+        self.encoded_bytes.map(NonZeroUsize::get)
     }
 
     /// Takes the hold, if there is one that was not taken yet; the receiver now answers for the message itself.

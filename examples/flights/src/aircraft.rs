@@ -51,6 +51,13 @@ pub(crate) struct RecordLeg {
     pub(crate) place: Place,
 }
 
+impl RecordLeg {
+    /// What it takes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.row.tail_number.len() + self.row.leg.text_bytes()
+    }
+}
+
 impl AggregateCommand for RecordLeg {
     type Aggregate = Aircraft;
     const NAME: &'static str = "record_leg";
@@ -70,6 +77,13 @@ pub(crate) struct LegRecorded {
     pub(crate) flown: Flown,
     pub(crate) dep_delay: Option<i32>,
     pub(crate) air_minutes: Option<u32>,
+}
+
+impl LegRecorded {
+    /// What it takes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.leg.text_bytes()
+    }
 }
 
 /// Whether a leg was flown.

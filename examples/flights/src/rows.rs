@@ -53,6 +53,13 @@ pub(crate) struct Leg {
     pub(crate) origin: Box<str>,
 }
 
+impl Leg {
+    /// The texts that it keeps beside itself.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.carrier.len() + self.origin.len()
+    }
+}
+
 /// Why a line cannot be a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BadRow {

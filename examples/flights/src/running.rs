@@ -19,7 +19,7 @@ use wow_eventsourcing::{Aggregate, MemoryEventStore, load_state};
 use wow_message::{AggregateId, Name, NamedAggregate};
 use wow_runtime::{SystemTimer, Timer};
 
-use crate::aircraft::{Aircraft, RecordLeg, Refusal};
+use crate::aircraft::{Aircraft, LegRecorded, RecordLeg, Refusal};
 use crate::carriers::Carriers;
 use crate::interrupts::Interrupts;
 use crate::order::{Numbering, Violations};
@@ -70,6 +70,11 @@ pub(crate) async fn run(
         .projection("carriers", |projection| projection.each(move |event| view.project(event)))
         .shared_store(Arc::<MemoryEventStore>::clone(&store))
         .config(dispatch)
+        .weigh_commands(|command| command.message().body_as::<RecordLeg>().map_or(0, RecordLeg::bytes))
+        .weigh_events(|stream| {
+            let events = stream.message().events().iter();
+            events.filter_map(|event| event.body_as::<LegRecorded>()).map(LegRecorded::bytes).sum()
+        })
         .quiet_period(QUIET_PERIOD)
         .build()
         .map_err(|error| NoReport::Fault(error.to_string()))?;

@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wow_eventsourcing::{Aggregate, EventStore};
-use wow_message::Name;
+use wow_message::{Command, EventStream, Name};
 use wow_runtime::defaults;
+use wow_transport::Exchange;
 
 use crate::command::{AggregateFunctions, AggregateFunctionsBuilder, CommandErrorHandler, InstanceCache};
-use crate::config::{DispatchConfig, limits};
+use crate::config::{DispatchConfig, Strategy, limits};
 use crate::notes::StuckHandler;
 use crate::projection::{EventErrorHandler, Projection, UnrecordedFailure};
 use crate::service::problem::{ServiceBuildError, ServiceProblem};
 use crate::service::{Buses, Service};
+use crate::weight::Weigher;
 
 /// Collects the parts of a [`Service`].
 #[must_use = "a builder does nothing until it is built"]
@@ -36,6 +38,8 @@ pub struct ServiceBuilder {
     on_command_error: Option<CommandErrorHandler>,
     on_event_error: Option<EventErrorHandler>,
     on_stuck: Option<OnStuck>,
+    weigh_commands: Option<Weigher<Command>>,
+    weigh_events: Option<Weigher<EventStream>>,
 }
 
 /// What is told of a handler that holds its thread.
@@ -66,6 +70,8 @@ impl ServiceBuilder {
             on_command_error: None,
             on_event_error: None,
             on_stuck: None,
+            weigh_commands: None,
+            weigh_events: None,
         }
     }
 
@@ -163,6 +169,26 @@ impl ServiceBuilder {
         self
     }
 
+    /// Says what a command weighs, in bytes, for the budget [`DispatchConfig::max_bytes`]; without one it is not asked. See
+    /// [`Dispatcher::max_bytes`](crate::Dispatcher::max_bytes) for what is bounded.
+    pub fn weigh_commands(
+        mut self,
+        weigh: impl Fn(&Exchange<Command>) -> usize + Send + Sync + 'static,
+    ) -> Self {
+        self.weigh_commands = Some(Arc::new(weigh));
+        self
+    }
+
+    /// Says what a stream of events weighs, as [`weigh_commands`](Self::weigh_commands) does of commands; needed where there are
+    /// projections.
+    pub fn weigh_events(
+        mut self,
+        weigh: impl Fn(&Exchange<EventStream>) -> usize + Send + Sync + 'static,
+    ) -> Self {
+        self.weigh_events = Some(Arc::new(weigh));
+        self
+    }
+
     /// Is told of code of this service that holds its thread for `stuck_after`
     /// ([`keyed_executor::Config::stuck_after`]), once for each time, while it does: which handler of which aggregate, of which
     /// message, on which worker. Beside the line in the log, which has the aggregate and the dispatcher. The last one given counts.
@@ -240,10 +266,28 @@ impl ServiceBuilder {
         if !limits::GROUPS.contains(&groups) {
             problems.push(ServiceProblem::Groups(groups));
         }
+        problems.extend(self.problems_of_the_budget());
         if !problems.is_empty() {
             return Err(ServiceBuildError { problems });
         }
         self.assemble().map_err(|problem| ServiceBuildError { problems: vec![problem] })
+    }
+
+    fn problems_of_the_budget(&self) -> Vec<ServiceProblem> {
+        let mut problems = Vec::new();
+        let Some(max_bytes) = self.config.max_bytes else { return problems };
+        if !limits::MAX_BYTES.contains(&max_bytes) {
+            problems.push(ServiceProblem::MaxBytes(max_bytes));
+        }
+        if self.config.strategy == Strategy::Keyed {
+            if self.weigh_commands.is_none() && !self.aggregates.is_empty() {
+                problems.push(ServiceProblem::NoWeigher { of: "commands", told_by: "weigh_commands" });
+            }
+            if self.weigh_events.is_none() && !self.projections.is_empty() {
+                problems.push(ServiceProblem::NoWeigher { of: "event streams", told_by: "weigh_events" });
+            }
+        }
+        problems
     }
 
     fn problems(&self) -> Vec<ServiceProblem> {

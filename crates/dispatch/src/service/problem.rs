@@ -73,6 +73,17 @@ pub enum ServiceProblem {
     /// The number of groups is out of range.
     #[error("groups is {0}, accepted is {min} to {max}", min = limits::GROUPS.start(), max = limits::GROUPS.end())]
     Groups(u32),
+    /// The byte budget is out of range.
+    #[error("max-bytes is {0}, accepted is {min} to {max}", min = limits::MAX_BYTES.start(), max = limits::MAX_BYTES.end())]
+    MaxBytes(usize),
+    /// There is a byte budget, and nothing says what messages weigh.
+    #[error("max-bytes is set, but nothing says what {of} weigh: ServiceBuilder::{told_by}")]
+    NoWeigher {
+        /// Which messages.
+        of: &'static str,
+        /// The method that says it.
+        told_by: &'static str,
+    },
     /// The runtime's times are wrong.
     #[error(transparent)]
     Runtime(BuildError),

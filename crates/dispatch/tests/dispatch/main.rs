@@ -3,6 +3,7 @@
 //! `tests/grouped.rs` has the same files run on hash groups.
 
 mod bank;
+mod budget;
 mod commands;
 mod engine;
 mod guards;

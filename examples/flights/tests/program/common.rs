@@ -44,7 +44,7 @@ pub(crate) fn gunzip(bytes: &[u8]) -> String {
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flights"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    for name in ["WORKERS", "MAX_IN_FLIGHT", "THROUGHPUT", "SPIN", "STRATEGY", "GROUPS"] {
+    for name in ["WORKERS", "MAX_IN_FLIGHT", "MAX_BYTES", "THROUGHPUT", "SPIN", "STRATEGY", "GROUPS"] {
         command.env_remove(format!("WOW_DISPATCH_{name}"));
     }
     command.env_remove("WOW_PARALLELISM").env_remove("RUST_LOG");

@@ -88,6 +88,9 @@ fn crafted_tables_are_counted_as_a_plain_count_does_with_any_configuration() {
             "workers = 1\nmax-in-flight = 1\nthroughput = 1\n",
             "workers = 2\nmax-in-flight = 256\nthroughput = 16\n",
             "workers = 8\nmax-in-flight = 7\nthroughput = 3\n",
+            // Room for a few rows at once, and for none.
+            "workers = 2\nmax-bytes = 1000\n",
+            "workers = 2\nmax-bytes = 1\n",
             "strategy = 'grouped'\nworkers = 1\nmax-in-flight = 1\ngroups = 1\n",
             "strategy = 'grouped'\nworkers = 2\n",
             "strategy = 'grouped'\nworkers = 8\nmax-in-flight = 7\ngroups = 5\n",

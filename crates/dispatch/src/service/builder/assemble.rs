@@ -12,6 +12,7 @@ use wow_message::{Name, NamedAggregate};
 use wow_runtime::{Runtime, Stage};
 
 use crate::command::CommandKind;
+use crate::config::Strategy;
 use crate::dispatcher::Dispatcher;
 use crate::execution::Execution;
 use crate::kind::DispatchKind;
@@ -20,6 +21,7 @@ use crate::projection::ProjectionKind;
 use crate::service::builder::ServiceBuilder;
 use crate::service::problem::ServiceProblem;
 use crate::service::{Service, Shared};
+use crate::weight::{Budget, Weigher};
 
 impl ServiceBuilder {
     /// The parts were checked.
@@ -65,10 +67,13 @@ impl ServiceBuilder {
             None => executor,
         };
         let executor = executor.build().map_err(ServiceProblem::Config)?;
+        // Hash groups have no budget; whoever set it was told.
+        let max_bytes = config.max_bytes.filter(|_| config.strategy == Strategy::Keyed);
         let group = |kind: &str| Name::from(format!("{context}.{kind}"));
         let name = group("CommandDispatcher");
         let execution_of_commands = execution(&name);
         let dispatcher = Dispatcher::new(name, commands, Arc::clone(&buses.commands));
+        let dispatcher = dispatcher.budget(budget(max_bytes, self.weigh_commands));
         let dispatcher = with_notes(dispatcher.execution(execution_of_commands), notes.as_ref());
         let mut runtime = Runtime::builder(executor)
             .shutdown_timeout(self.shutdown_timeout)
@@ -78,6 +83,7 @@ impl ServiceBuilder {
             let name = group("ProjectionDispatcher");
             let execution = execution(&name);
             let dispatcher = Dispatcher::new(name, views, buses.events).execution(execution);
+            let dispatcher = dispatcher.budget(budget(max_bytes, self.weigh_events));
             let dispatcher = with_notes(dispatcher, notes.as_ref());
             runtime = runtime.component(Stage::PROJECTIONS, Arc::new(dispatcher));
         }
@@ -94,6 +100,10 @@ impl ServiceBuilder {
             Shared { context, activities, runtime, commands: buses.commands, waits, aggregates: named };
         Ok(Service { shared: Arc::new(shared) })
     }
+}
+
+fn budget<M>(max_bytes: Option<usize>, weigher: Option<Weigher<M>>) -> Option<Budget<M>> {
+    max_bytes.zip(weigher).map(|(max_bytes, weigher)| Budget::new(max_bytes, weigher))
 }
 
 fn with_notes<K: DispatchKind>(dispatcher: Dispatcher<K>, notes: Option<&Notes>) -> Dispatcher<K> {
