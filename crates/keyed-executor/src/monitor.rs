@@ -118,7 +118,7 @@ impl Shared {
     }
 
     /// How often it looks while a thread is on its seat.
-    fn look_every(&self) -> Duration {
+    pub(crate) fn look_every(&self) -> Duration {
         match self.config.stuck_after {
             Some(stuck_after) if !self.rescue.is_on() => (stuck_after / 4).clamp(LOOK_AGAIN, stranded::EVERY),
             _ => LOOK,
@@ -219,7 +219,7 @@ impl Shared {
                     if seen.tried != Tried::NoThread {
                         tracing::error!(%error, "a spare thread could not be started");
                     }
-                    self.rescue.put_back(Found::New(spare));
+                    self.rescue.not_started(&spare);
                     token.give_back(borrowed);
                     return Tried::NoThread;
                 }

@@ -55,8 +55,6 @@ impl Spare {
 #[derive(Default)]
 struct Pool {
     idle: Vec<Arc<Spare>>,
-    /// Started for a seat that is just being taken.
-    coming: Vec<Arc<Spare>>,
     /// Tokens of threads that do not exist.
     free: Vec<usize>,
     /// Threads that lost their seat and have not come back.
@@ -145,22 +143,12 @@ impl Rescue {
         if let Some(spare) = pool.idle.pop() {
             return Some(Found::Idle(spare));
         }
-        let spare = Spare::new(pool.free.pop()?);
-        pool.coming.push(Arc::clone(&spare));
-        Some(Found::New(spare))
+        Some(Found::New(Spare::new(pool.free.pop()?)))
     }
 
-    /// A spare that was found is not needed after all, or could not be started.
-    pub(crate) fn put_back(&self, found: Found) {
-        let mut pool = lock(&self.pool);
-        match found {
-            Found::Idle(spare) if pool.ended => spare.end(),
-            Found::Idle(spare) => pool.idle.push(spare),
-            Found::New(spare) => {
-                pool.coming.retain(|coming| !Arc::ptr_eq(coming, &spare));
-                pool.free.push(spare.thread);
-            }
-        }
+    /// The thread of a new spare could not be started: its token is free again.
+    pub(crate) fn not_started(&self, spare: &Spare) {
+        lock(&self.pool).free.push(spare.thread);
     }
 
     /// A seat was taken from a thread.
@@ -171,10 +159,8 @@ impl Rescue {
     }
 
     /// The first wait of a thread that was started for a seat.
-    pub(crate) fn wait_for_seat(&self, spare: &Arc<Spare>) -> Option<Arc<Worker>> {
-        let seat = Self::wait(spare, || false);
-        lock(&self.pool).coming.retain(|coming| !Arc::ptr_eq(coming, spare));
-        seat
+    pub(crate) fn wait_for_seat(spare: &Spare) -> Option<Arc<Worker>> {
+        Self::wait(spare, || false)
     }
 
     /// The wait of a thread that lost its seat; None if it is to end.

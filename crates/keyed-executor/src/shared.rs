@@ -122,7 +122,7 @@ impl Shared {
         let _entered = self.tokio.as_ref().map(tokio::runtime::Handle::enter);
         let mut seat = match first {
             Seat::Worker(worker) => Some((worker, Entry::First)),
-            Seat::Spare(spare) => self.rescue.wait_for_seat(&spare).map(|worker| (worker, Entry::Adopts)),
+            Seat::Spare(spare) => Rescue::wait_for_seat(&spare).map(|worker| (worker, Entry::Adopts)),
         };
         while let Some((worker, entry)) = seat {
             match worker::occupy(self, &worker, thread, entry) {

@@ -1,9 +1,21 @@
 //! Tests that look inside: the mailbox table, injected faults, the loom models, and the runs under shuttle.
 
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod admission;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod counting;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod faults;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod mailbox_table;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod monitoring;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod one_worker;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod placing;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod seat_word;
 
 #[cfg(keyed_loom)]
 mod loom_close_vs_submit;

@@ -17,17 +17,9 @@ pub(crate) fn nanos() -> u64 {
     u64::try_from(elapsed).unwrap_or(u64::MAX - 1) + 1
 }
 
-/// Time stands still in a model: what depends on it must be right at any speed.
-#[cfg(keyed_loom)]
-pub(crate) fn nanos() -> u64 {
-    1
-}
-
-/// Time passes by being looked at: see `sync.rs`.
-#[cfg(any(keyed_counted, keyed_shuttle))]
-pub(crate) fn nanos() -> u64 {
-    crate::sync::look_at_clock()
-}
+/// Time stands still, or passes by being looked at: see `sync.rs`.
+#[cfg(any(keyed_counted, keyed_loom, keyed_shuttle))]
+pub(crate) use crate::sync::look_at_clock as nanos;
 
 /// The last reading of one worker's thread: never later than now.
 ///

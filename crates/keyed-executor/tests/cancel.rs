@@ -124,6 +124,31 @@ fn a_detached_dispatch_goes_on() {
 }
 
 #[test]
+fn a_detached_dispatch_keeps_its_executor_open_until_it_ended() {
+    let executor = executor("can-keep", 1);
+    let (source, feed) = Source::fed();
+    let handled = Counter::new();
+    let count = handled.clone();
+    executor
+        .dispatch(
+            source,
+            |n: &u32| *n,
+            move |_| {
+                count.add(1);
+                Script::ready()
+            },
+        )
+        .detach();
+    feed.dry().wait_for(1);
+    // The last handle of the executor: nothing else would keep it open.
+    drop(executor);
+    feed.extend(0..100);
+    handled.wait_for(100);
+    feed.end();
+    feed.dropped().wait();
+}
+
+#[test]
 fn a_cancelled_keyspace_hands_later_messages_back() {
     let executor = executor("can-door", 2);
     let history = History::new(0, 4);

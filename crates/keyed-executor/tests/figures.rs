@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::stream;
-use keyed_executor::{DispatchMetrics, KeyedExecutor, Keyspace, OnFailure, Options, Refused, SubmitRefusal};
-use wow_testkit::{Latch, Script, eventually, finish};
+use keyed_executor::{
+    DispatchMetrics, KeyedExecutor, Keyspace, Ledger, OnFailure, Options, Refused, SubmitRefusal,
+};
+use wow_testkit::{Latch, Script, Source, eventually, finish};
 
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
     KeyedExecutor::builder().name(name).workers(workers).build().expect("the settings are in range")
@@ -97,9 +99,114 @@ fn refusals_are_counted_by_reason() {
     assert_eq!(refused.reason, SubmitRefusal::Closed);
     let counted = keyspace.metrics().refused;
     assert_eq!(counted, Refused { full: 3, closed: 1, failed: 1, ..Refused::default() });
+    assert_eq!(counted.total(), 5);
     executor.close();
     executor.execute(|| {}).expect_err("it is closed");
     assert_eq!(executor.metrics().rejected_tasks, 1);
+}
+
+#[test]
+fn the_sum_of_the_refusals_has_every_reason() {
+    let refused =
+        Refused { full: 1, key_full: 2, bytes_full: 4, too_large: 8, closed: 16, failed: 32, no_worker: 64 };
+    assert_eq!(refused.total(), 127);
+}
+
+#[test]
+fn the_live_keys_of_a_keyspace_are_those_with_a_message_in_flight() {
+    let executor = executor("fig-live", 2);
+    let gate = Latch::new();
+    let held = gate.clone();
+    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |_| Script::ready().until(&held));
+    assert_eq!(keyspace.live_keys(), 0);
+    for n in 0..9 {
+        keyspace.try_submit(n % 3, n).expect("there is room");
+    }
+    assert_eq!((keyspace.live_keys(), keyspace.in_flight()), (3, 9));
+    gate.release();
+    finish(keyspace.drained());
+    assert_eq!(keyspace.live_keys(), 0);
+    executor.close();
+}
+
+#[test]
+fn what_a_ledger_has_in_flight_is_what_has_not_ended() {
+    let ledger = Ledger { accepted: 100, handled: 1, failed: 2, cancelled: 4, discarded: 8 };
+    assert_eq!(ledger.in_flight(), 85);
+    assert_eq!(Ledger { accepted: 15, ..ledger }.in_flight(), 0);
+    assert_eq!(Ledger { accepted: 14, ..ledger }.in_flight(), 0, "read while they change");
+}
+
+#[test]
+fn the_gauges_of_the_workers_the_dispatches_and_the_executor_add_up() {
+    let executor =
+        KeyedExecutor::builder().name("fig-sum").workers(1).rescue_threads(0).build().expect("in range");
+    let waits = |_: u32| Script::ready().never();
+    let submitted: Keyspace<u32, u32> = executor.keyspace_with(Options::new("submitted"), waits);
+    for key in 0..3 {
+        submitted.try_submit(key, key).expect("there is room");
+        submitted.try_submit(key, key).expect("there is room");
+    }
+    let (source, feed) = Source::fed();
+    let pulled = executor.dispatch_with(Options::new("pulled"), source, |n: &u32| *n, waits);
+    feed.extend([1, 2]);
+    eventually("all of them wait", || {
+        of(&executor, "submitted").waiting == 3 && of(&executor, "pulled").waiting == 2
+    });
+    // A task keeps the worker until the messages of a third one lie in its inbox; the first of them then holds it.
+    let (arrived, entered, gate) = (Latch::new(), Latch::new(), Latch::new());
+    let (begun, held) = (Latch::new(), arrived.clone());
+    let told = begun.clone();
+    executor
+        .execute(move || {
+            told.release();
+            held.wait();
+        })
+        .expect("it is open");
+    begun.wait();
+    let (inside, stays) = (entered.clone(), gate.clone());
+    let ready: Keyspace<u32, u32> = executor.keyspace_with(Options::new("ready"), move |n| {
+        if n == 0 {
+            inside.release();
+            stays.wait();
+        }
+        std::future::ready(())
+    });
+    for key in 0..3 {
+        ready.try_submit(key, key).expect("there is room");
+    }
+    arrived.release();
+    entered.wait();
+    let metrics = executor.metrics();
+    let told: Vec<_> = metrics
+        .dispatches
+        .iter()
+        .map(|of| (&*of.label, of.in_flight, of.live_mailboxes, of.ready, of.waiting))
+        .collect();
+    assert_eq!(told, [("submitted", 6, 3, 0, 3), ("pulled", 2, 2, 0, 2), ("ready", 3, 3, 2, 0)]);
+    assert_eq!((metrics.in_flight(), metrics.live_mailboxes(), metrics.ready()), (11, 8, 2));
+    assert_eq!((metrics.workers[0].live_mailboxes, metrics.workers[0].ready), (8, 2));
+    gate.release();
+    drop(pulled);
+    executor.close();
+}
+
+#[test]
+fn however_many_dispatches_are_open_each_is_told_and_none_that_is_gone() {
+    let executor = executor("fig-many", 1);
+    let mut open = Vec::new();
+    for n in 0..100 {
+        let keyspace: Keyspace<u32, u32> = executor.keyspace_with(Options::new(n.to_string()), |_| async {});
+        if n % 3 == 0 {
+            open.push(keyspace);
+        }
+    }
+    let expected: Vec<String> = (0..100).step_by(3).map(|n: u32| n.to_string()).collect();
+    eventually("those that were let go are gone", || executor.metrics().dispatches.len() == open.len());
+    let labels: Vec<String> =
+        executor.metrics().dispatches.into_iter().map(|dispatch| dispatch.label).collect();
+    assert_eq!(labels, expected);
+    executor.close();
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use futures_util::stream;
 use keyed_executor::{HotKey, KeyedExecutor, Keyspace, Options};
-use wow_testkit::finish;
+use wow_testkit::{Source, finish};
 
 const MESSAGES: u64 = 200_000;
 
@@ -73,6 +73,26 @@ fn the_hot_keys_of_a_keyspace_are_found_by_all_its_workers_together() {
     check(&found, "submitted");
     assert!(found.len() <= 2 * 32, "bounded by the workers, not by the keys: {}", found.len());
     assert_eq!(executor.hot_keys(2).len(), 2);
+    executor.close();
+}
+
+#[test]
+fn a_dispatch_tells_its_own_hot_keys_and_no_others() {
+    let executor = executor("hot-own");
+    let other: Keyspace<u64, u64> = executor.keyspace_with(Options::new("other"), |_| async {});
+    for n in 0..1_000 {
+        finish(other.submit(77, n)).expect("it is open");
+    }
+    finish(other.drained());
+    let (source, feed) = Source::fed();
+    let dispatch = executor.dispatch_with(Options::new("own"), source, |key| *key, |_| async {});
+    feed.extend(long_tailed(7));
+    feed.taken().wait_for(MESSAGES);
+    let found = dispatch.hot_keys(3);
+    assert_eq!(found.len(), 3);
+    check(&found, "own");
+    feed.end();
+    finish(dispatch).expect("no handler fails");
     executor.close();
 }
 

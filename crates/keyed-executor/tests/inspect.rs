@@ -152,6 +152,33 @@ fn the_queue_of_a_stuck_key_is_told_and_the_oldest_come_first() {
 }
 
 #[test]
+fn mailboxes_are_told_by_their_age_and_not_by_their_places() {
+    let executor = executor("ins-age", 1);
+    let keyspace = scripted(&executor, "orders");
+    let (gate, first) = (Latch::new(), Latch::new());
+    keyspace.try_submit("gone", Script::ready().until(&first)).expect("there is room");
+    let mut expected = Vec::new();
+    for key in ["old", "middle", "young"] {
+        // A key that ended leaves its place to the next one, which is younger than those behind it.
+        if key == "young" {
+            first.release();
+            eventually("it ended", || keyspace.metrics().handled == 1 && keyspace.live_keys() == 2);
+        }
+        keyspace.try_submit(key, Script::ready().until(&gate)).expect("there is room");
+        expected.push(format!("{key:?}"));
+        eventually("it has an age", || {
+            let seen = keyspace.inspect(9);
+            mailbox(&seen, key).is_some_and(|mailbox| mailbox.age.as_millis() >= 5)
+        });
+    }
+    let seen = keyspace.inspect(9);
+    assert_eq!(seen.mailboxes.iter().map(|mailbox| mailbox.key.clone()).collect::<Vec<_>>(), expected);
+    gate.release();
+    finish(keyspace.drained());
+    executor.close();
+}
+
+#[test]
 fn a_message_that_is_stuck_where_its_source_yielded_it_is_told() {
     let executor = executor("ins-place", 1);
     let (inside, gate) = (Latch::new(), Latch::new());

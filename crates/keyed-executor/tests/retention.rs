@@ -113,6 +113,55 @@ fn a_keyspace_keeps_nothing_of_finished_messages_while_it_is_open() {
 }
 
 #[test]
+fn keys_are_forgotten_while_later_messages_come_in_though_nobody_waits_for_anything() {
+    let executor = executor("ret-later");
+    let watch = Watch::default();
+    let done = Counter::new();
+    let counted = done.clone();
+    let keyspace: Keyspace<Key, Message> = executor.keyspace(move |message: Message| {
+        drop(message);
+        counted.add(1);
+        std::future::ready(())
+    });
+    for n in 0..1_000 {
+        let message = watch.message(n);
+        keyspace.try_submit(Arc::clone(&message.key), message).expect("there is room");
+        done.wait_for(u64::from(n) + 1);
+    }
+    // What ended is taken back at every sixteenth submission of the window, and its keys are dropped there.
+    assert!(watch.keys_alive() <= 256, "{} keys are kept", watch.keys_alive());
+    executor.close();
+}
+
+#[test]
+fn the_last_keys_go_with_their_keyspace_or_dispatch() {
+    let executor = executor("ret-last");
+    let watch = Watch::default();
+    let done = Counter::new();
+    let (one, other) = (done.clone(), done.clone());
+    let keyspace: Keyspace<Key, Message> = executor.keyspace(move |_| {
+        one.add(1);
+        std::future::ready(())
+    });
+    let (source, feed) = Source::fed();
+    let key = |message: &Message| Arc::clone(&message.key);
+    let dispatch = executor.dispatch(source, key, move |_| {
+        other.add(1);
+        Script::ready().elsewhere()
+    });
+    for n in 0..5 {
+        let message = watch.message(n);
+        keyspace.try_submit(Arc::clone(&message.key), message).expect("there is room");
+        feed.push(watch.message(100 + n));
+    }
+    done.wait_for(10);
+    drop((keyspace, dispatch));
+    executor.close();
+    executor.join().expect("not a worker");
+    eventually("no key is kept", || watch.keys_alive() == 0);
+}
+
+#[test]
 fn a_cancelled_keyspace_keeps_nothing_of_what_it_dropped() {
     let executor = executor("ret-can");
     let watch = Watch::default();

@@ -62,6 +62,46 @@ fn wrong_settings_are_refused_all_at_once() {
 }
 
 #[test]
+fn the_ends_of_a_range_are_in_it_and_what_is_beyond_them_is_not() {
+    let nano = Duration::from_nanos(1);
+    for (accepted, refused) in [
+        (
+            Config { stuck_after: Some(limits::MAX_STUCK_AFTER), ..Config::default() },
+            Config { stuck_after: Some(limits::MAX_STUCK_AFTER + nano), ..Config::default() },
+        ),
+        (
+            Config { stuck_after: Some(nano), ..Config::default() },
+            Config { stuck_after: Some(Duration::ZERO), ..Config::default() },
+        ),
+        (
+            Config { rescue_after: limits::MAX_RESCUE_AFTER, ..Config::default() },
+            Config { rescue_after: limits::MAX_RESCUE_AFTER + nano, ..Config::default() },
+        ),
+        (
+            Config { spin: limits::MAX_SPIN, ..Config::default() },
+            Config { spin: limits::MAX_SPIN + nano, ..Config::default() },
+        ),
+        (
+            Config { name: "a".to_owned(), ..Config::default() },
+            Config { name: "a\0".to_owned(), ..Config::default() },
+        ),
+        (
+            Config {
+                rescue_threads: 0,
+                stuck_after: None,
+                rescue_after: Duration::ZERO,
+                ..Config::default()
+            },
+            Config { rescue_threads: limits::RESCUE_THREADS.end() + 1, ..Config::default() },
+        ),
+    ] {
+        assert_eq!(accepted.validate(), Ok(()), "{accepted:?}");
+        let error = refused.validate().expect_err("one value is beyond its range");
+        assert_eq!(error.problems().len(), 1, "{error}");
+    }
+}
+
+#[test]
 fn the_defaults_are_what_they_are_said_to_be() {
     let config = Config::default();
     assert_eq!((config.name.as_str(), config.max_in_flight, config.throughput), ("wow-dispatch", 256, 16));
@@ -70,6 +110,49 @@ fn the_defaults_are_what_they_are_said_to_be() {
     assert_eq!(Some(defaults::workers()), std::thread::available_parallelism().ok().map(usize::from));
     let executor = KeyedExecutor::new(config.clone()).expect("the defaults are in range");
     assert_eq!(*executor.config(), config);
+}
+
+#[test]
+fn the_builder_sets_each_value_and_leaves_the_others() {
+    let expected = Config {
+        name: "wrk-built".to_owned(),
+        workers: 3,
+        max_in_flight: 77,
+        max_per_key: Some(9),
+        overflow: 11,
+        throughput: 5,
+        spin: Duration::from_micros(12),
+        rescue_threads: 2,
+        rescue_after: Duration::from_millis(4),
+        stuck_after: Some(Duration::from_secs(7)),
+    };
+    // In the order of the fields and in the reverse one: whatever a setter changes beside its own value shows.
+    let forward = KeyedExecutor::builder()
+        .name("wrk-built")
+        .workers(3)
+        .max_in_flight(77)
+        .max_per_key(9)
+        .overflow(11)
+        .throughput(5)
+        .spin(Duration::from_micros(12))
+        .rescue_threads(2)
+        .rescue_after(Duration::from_millis(4))
+        .stuck_after(Duration::from_secs(7));
+    let backward = KeyedExecutor::builder()
+        .stuck_after(Duration::from_secs(7))
+        .rescue_after(Duration::from_millis(4))
+        .rescue_threads(2)
+        .spin(Duration::from_micros(12))
+        .throughput(5)
+        .overflow(11)
+        .max_per_key(9)
+        .max_in_flight(77)
+        .workers(3)
+        .name("wrk-built");
+    for builder in [forward, backward] {
+        let executor = builder.build().expect("the settings are in range");
+        assert_eq!(*executor.config(), expected);
+    }
 }
 
 #[test]
@@ -96,6 +179,10 @@ fn the_shared_executor_is_one_and_stays_open() {
     one.close();
     one.clone().force_close();
     assert!(!one.is_closed(), "the shared executor is never closed");
+    let ran = Latch::new();
+    let told = ran.clone();
+    one.execute(move || told.release()).expect("it is open");
+    ran.wait();
     let dispatch = one.dispatch(stream::iter(0..10_u32), |n: &u32| *n, |_| async {});
     assert_eq!(finish(dispatch).expect("no handler fails").handled, 10);
 }

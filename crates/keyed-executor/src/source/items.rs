@@ -27,8 +27,4 @@ impl<S: Stream, E> Stream for Items<S, E> {
         let source = unsafe { self.map_unchecked_mut(|this| &mut this.source) };
         source.poll_next(cx).map(|item| item.map(Ok))
     }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.source.size_hint()
-    }
 }

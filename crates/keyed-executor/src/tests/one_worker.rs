@@ -1,0 +1,119 @@
+//! One worker as others see it, and its sleep, call by call.
+
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use crate::seat::token::{Back, Token};
+use crate::sleep::{Notified, Sleeper};
+use crate::sync::Arc;
+use crate::worker::Worker;
+
+fn worker(index: usize) -> Arc<Worker> {
+    let tokens = (0..4)
+        .map(|thread| CachePadded::new(if thread < 3 { Token::parked() } else { Token::without_seat() }))
+        .collect();
+    Worker::new(index, tokens)
+}
+
+#[test]
+fn a_sleep_ends_by_a_notice_and_a_timed_one_says_whether_it_did() {
+    let sleeper = Arc::new(Sleeper::new());
+    sleeper.introduce();
+    assert!(!sleeper.sleeps() && !sleeper.is_gone());
+    assert_eq!(sleeper.notify(), Notified::Looks, "it is awake");
+    sleeper.announce();
+    assert!(sleeper.sleeps());
+    sleeper.cancel();
+    assert!(!sleeper.sleeps());
+    sleeper.announce();
+    assert_eq!(sleeper.notify(), Notified::Looks);
+    assert!(!sleeper.sleeps(), "the notice came before the sleep");
+    sleeper.sleep();
+    assert!(sleeper.sleep_for(Duration::from_secs(600)), "it was told already");
+    sleeper.announce();
+    assert!(!sleeper.sleep_for(Duration::from_millis(2)), "nobody told it");
+    assert!(!sleeper.sleeps(), "it is awake whatever ended its sleep");
+    for timed in [false, true] {
+        sleeper.announce();
+        let notifier = Arc::clone(&sleeper);
+        let thread = std::thread::spawn(move || notifier.notify());
+        if timed {
+            assert!(sleeper.sleep_for(Duration::from_secs(600)), "it was told");
+        } else {
+            sleeper.sleep();
+        }
+        assert_eq!(thread.join().expect("it does not panic"), Notified::Looks);
+        assert!(!sleeper.sleeps());
+    }
+}
+
+#[test]
+fn a_thread_that_is_gone_is_told_to_whoever_notifies() {
+    let sleeper = Sleeper::new();
+    sleeper.leave();
+    assert!(sleeper.is_gone() && !sleeper.sleeps());
+    assert_eq!(sleeper.notify(), Notified::Gone);
+    sleeper.interrupt();
+    assert!(sleeper.is_gone());
+}
+
+#[test]
+fn a_worker_runs_from_its_start_until_its_thread_is_gone() {
+    let worker = worker(2);
+    assert_eq!((worker.index(), worker.occupant()), (2, 2));
+    assert!(!worker.is_running());
+    worker.mark_started();
+    assert!(worker.is_running());
+    worker.sleeper().leave();
+    assert!(!worker.is_running());
+}
+
+#[test]
+fn a_seat_is_borrowed_by_the_word_of_the_thread_that_occupies_it() {
+    let worker = worker(1);
+    {
+        let (token, borrowed) = worker.try_borrow().expect("nobody is on it yet");
+        assert!(borrowed.was_parked() && worker.try_borrow().is_none());
+        token.give_back(borrowed);
+    }
+    assert_eq!(worker.token().take_back(), Back::Mine);
+    assert!(worker.try_borrow().is_none(), "its thread is on it");
+    worker.token().lend();
+    let (token, borrowed) = worker.try_borrow().expect("it is lent");
+    worker.token_of(3).own();
+    worker.set_occupant(3);
+    token.take(borrowed);
+    assert_eq!(worker.occupant(), 3);
+    assert!(worker.token().is_owned() && !worker.token_of(1).has_seat());
+    assert_eq!(worker.token_of(1).take_back(), Back::Lost);
+}
+
+#[test]
+fn a_wait_is_what_is_queued_times_its_cost_and_long_where_the_cost_is_unknown() {
+    let worker = worker(0);
+    assert_eq!(worker.expected_wait(3, 700), 2_100);
+    assert_eq!(worker.expected_wait(0, 700), 0);
+    assert_eq!(worker.expected_wait(u64::MAX, 700), u64::MAX);
+    assert_eq!(worker.expected_wait(0, 0), 80_000);
+    assert_eq!(worker.expected_wait(3, 0), 200_000);
+}
+
+#[test]
+fn code_that_was_seen_for_long_enough_is_suspect_and_its_monitor_woken_once() {
+    let worker = worker(0);
+    let monitor = Arc::new(Sleeper::new());
+    worker.seen_inside(9, u64::MAX);
+    assert!(!worker.is_suspect(9), "nobody looks after it");
+    worker.watched_by(Arc::clone(&monitor), Duration::from_millis(1));
+    monitor.announce();
+    worker.seen_inside(9, 999_999);
+    assert!(!worker.is_suspect(9) && monitor.sleeps(), "not for long enough");
+    worker.seen_inside(9, 1_000_000);
+    assert!(worker.is_suspect(9) && !worker.is_suspect(17) && !monitor.sleeps());
+    monitor.announce();
+    worker.seen_inside(9, 2_000_000);
+    assert!(monitor.sleeps(), "once for each piece of code");
+    worker.seen_inside(17, 1_000_000);
+    assert!(worker.is_suspect(17) && !worker.is_suspect(9) && !monitor.sleeps());
+}

@@ -1,0 +1,223 @@
+//! Where a new key goes, look by look: what is told of the workers decides, and nothing else.
+//!
+//! The placement is asked as an intake asks it; the workers are real ones, held by tasks or never started, so that what
+//! they do meanwhile is known.
+
+use std::cell::{Cell, RefCell};
+
+use crate::KeyedExecutor;
+use crate::placement::{Doing, LaneView, Placement};
+use crate::sync::Arc;
+use crate::worker::Worker;
+use wow_testkit::{Latch, eventually};
+
+/// An executor of which nobody looks after the workers.
+fn executor(workers: usize) -> KeyedExecutor {
+    KeyedExecutor::builder()
+        .name("placing")
+        .workers(workers)
+        .rescue_threads(0)
+        .stuck_after(None)
+        .build()
+        .expect("the settings are in range")
+}
+
+/// Holds the threads of all workers inside a task, until it is dropped.
+struct Busy(Latch);
+
+impl Busy {
+    fn all(executor: &KeyedExecutor) -> Self {
+        let gate = Latch::new();
+        for worker in 0..executor.config().workers {
+            let (entered, held) = (Latch::new(), gate.clone());
+            let inside = entered.clone();
+            let task = move || {
+                inside.release();
+                held.wait();
+            };
+            executor.execute_pinned(worker as i64, task).expect("the executor is open");
+            entered.wait();
+        }
+        Self(gate)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+fn lane(queued: u64, cost: u64) -> LaneView {
+    LaneView { queued, cost, worker: Doing::Anything }
+}
+
+fn looking(queued: u64, cost: u64) -> LaneView {
+    LaneView { queued, cost, worker: Doing::Looking }
+}
+
+/// Where so many keys go, one after the other, and how often the workers were looked at for them.
+fn placed(
+    placement: &mut Placement,
+    workers: &[Arc<Worker>],
+    views: &[LaneView],
+    keys: usize,
+) -> (Vec<usize>, usize) {
+    let looks = Cell::new(0);
+    let view = |index: usize| {
+        looks.set(looks.get() + usize::from(index == 0));
+        views[index]
+    };
+    let to = (0..keys)
+        .map(|_| {
+            placement.choose(workers, view, |_| panic!("no worker has to be started")).expect("one runs")
+        })
+        .collect();
+    (to, looks.get())
+}
+
+#[test]
+fn the_lowest_worker_with_a_short_wait_takes_as_many_keys_as_stay_short() {
+    let executor = executor(3);
+    let busy = Busy::all(&executor);
+    let workers = &executor.inner().workers;
+    let long = lane(10, 10_000);
+    for (view, keys) in [
+        // Wait and cost of a message: as many more as fit into 40 us, 16 at most.
+        (lane(2, 1_000), 17),
+        (lane(2, 10_000), 3),
+        (lane(4, 10_000), 1),
+        (lane(3, 10_000), 2),
+        (lane(39, 1_000), 2),
+        (looking(0, 0), 1),
+        (looking(0, 40_000), 2),
+        (looking(4, 10_000), 1),
+    ] {
+        let mut placement = Placement::new(3, 0);
+        let views = [long, view, lane(0, 1)];
+        let (to, looks) = placed(&mut placement, workers, &views, keys);
+        assert_eq!((to, looks), (vec![1; keys], 1), "{view:?}");
+        assert_eq!(placed(&mut placement, workers, &views, 1), (vec![1], 1), "{view:?} is looked at again");
+    }
+    drop(busy);
+    executor.close();
+}
+
+#[test]
+fn what_was_never_measured_or_is_above_40_us_is_a_long_wait() {
+    let executor = executor(2);
+    let busy = Busy::all(&executor);
+    let workers = &executor.inner().workers;
+    for long in [lane(0, 0), lane(1, 40_001), lane(5, 10_000), looking(0, 40_001), looking(1, 0)] {
+        let mut placement = Placement::new(2, 0);
+        let (to, _) = placed(&mut placement, workers, &[long, lane(1, 1)], 1);
+        assert_eq!(to, [1], "{long:?}");
+    }
+    drop(busy);
+    executor.close();
+}
+
+#[test]
+fn with_long_waits_only_the_shortest_is_taken_and_the_lowest_of_equals() {
+    let executor = executor(3);
+    let busy = Busy::all(&executor);
+    let workers = &executor.inner().workers;
+    for (waits, chosen) in [([3, 2, 4], 1), ([2, 2, 2], 0), ([4, 3, 2], 2), ([4, 2, 2], 1)] {
+        let mut placement = Placement::new(3, 0);
+        let views = waits.map(|wait| lane(wait, 100_000));
+        let (to, looks) = placed(&mut placement, workers, &views, 3);
+        assert_eq!((to, looks), (vec![chosen; 3], 3), "{waits:?}: each key is a look of its own");
+    }
+    drop(busy);
+    executor.close();
+}
+
+#[test]
+fn workers_that_were_never_started_take_turns_from_where_the_intake_begins() {
+    let executor = executor(3);
+    let workers = &executor.inner().workers;
+    for first in 0..3 {
+        let mut placement = Placement::new(3, first);
+        let started = RefCell::new(Vec::new());
+        let mut to = Vec::new();
+        for _ in 0..6 {
+            let start = |worker: &Arc<Worker>| {
+                started.borrow_mut().push(worker.index());
+                true
+            };
+            to.push(placement.choose(workers, |_| lane(0, 1), start).expect("one can be started"));
+        }
+        let turns: Vec<usize> = (first..first + 6).map(|n| n % 3).collect();
+        assert_eq!((&to, &*started.borrow()), (&turns, &turns));
+    }
+    // One that cannot be started is passed over, and one whose thread is gone is not even asked.
+    workers[2].sleeper().leave();
+    let mut placement = Placement::new(3, 1);
+    let asked = RefCell::new(Vec::new());
+    let start = |worker: &Arc<Worker>| {
+        asked.borrow_mut().push(worker.index());
+        worker.index() == 0
+    };
+    assert_eq!(placement.choose(workers, |_| lane(0, 1), start), Some(0));
+    assert_eq!(*asked.borrow(), [1, 0]);
+    assert_eq!(placement.choose(workers, |_| lane(0, 1), |_| false), None, "nobody is there");
+}
+
+#[test]
+fn a_sleeping_worker_is_woken_before_a_long_wait_and_taken_if_nothing_else_runs() {
+    let executor = executor(2);
+    let workers = &executor.inner().workers;
+    let ran = Latch::new();
+    let told = ran.clone();
+    executor.execute_pinned(1, move || told.release()).expect("the executor is open");
+    ran.wait();
+    eventually("the worker sleeps", || workers[1].sleeper().sleeps());
+    let mut placement = Placement::new(2, 0);
+    let views = |index| {
+        assert_eq!(index, usize::MAX, "nobody runs that could be looked at");
+        lane(0, 1)
+    };
+    let second_only = |worker: &Arc<Worker>| worker.index() == 1;
+    assert_eq!(placement.choose(workers, views, second_only), Some(1));
+    assert_eq!(placement.choose(workers, views, |_| false), Some(1), "it runs");
+    executor.close();
+}
+
+#[test]
+fn a_worker_whose_thread_is_gone_gets_no_more_keys() {
+    let executor = executor(2);
+    let busy = Busy::all(&executor);
+    let workers = &executor.inner().workers;
+    let mut placement = Placement::new(2, 0);
+    let views = [lane(0, 1), lane(0, 1)];
+    assert_eq!(placed(&mut placement, workers, &views, 2), (vec![0; 2], 1));
+    workers[0].sleeper().leave();
+    assert!(!workers[0].is_running() && workers[1].is_running());
+    assert_eq!(placed(&mut placement, workers, &views, 1).0, [1]);
+    drop(busy);
+}
+
+#[test]
+fn a_worker_that_stays_inside_one_handler_is_a_long_wait_at_the_second_look() {
+    let executor = executor(2);
+    let workers = &executor.inner().workers;
+    let (entered, gate) = (Latch::new(), Latch::new());
+    let (inside, held) = (entered.clone(), gate.clone());
+    let keyspace = executor.keyspace(move |_: u32| {
+        inside.release();
+        held.wait();
+        std::future::ready(())
+    });
+    keyspace.try_submit(0_u32, 0).expect("there is room");
+    entered.wait();
+    let stuck = workers.iter().position(|worker| worker.token().lent().is_some()).expect("it is inside");
+    let mut placement = Placement::new(2, stuck + 1);
+    let view = |_| lane(0, 40_000);
+    assert_eq!(placement.choose(workers, view, |_| true), Some(stuck), "it may just have begun");
+    assert_eq!(placement.choose(workers, view, |_| true), Some(stuck), "the look is good for one more");
+    let seen = crate::time::nanos();
+    eventually("more time has passed than a wake-up takes", || crate::time::nanos() - seen > 50_000);
+    assert_eq!(placement.choose(workers, view, |_| true), Some(1 - stuck));
+    gate.release();
+    executor.close();
+}
