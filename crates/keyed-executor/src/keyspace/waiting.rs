@@ -249,3 +249,6 @@ impl Waiting {
         true
     }
 }
+
+#[cfg(all(test, not(keyed_loom), not(keyed_shuttle)))]
+mod tests;
