@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::stream;
 use keyed_executor::{Audit, Audited, KeyedExecutor, Keyspace, OnFailure, Options, Violation};
-use wow_testkit::{Counter, Latch, Script, eventually, finish};
+use wow_testkit::{Counter, Latch, Script, Source, eventually, finish};
 
 /// A key that is not equal to itself while it lies.
 #[derive(Clone, Debug)]
@@ -153,4 +153,53 @@ fn a_loaded_run_with_everything_that_can_happen_is_clean() {
     let _ = finish(pulled).expect("failures do not end it");
     executor.close();
     finish(executor.terminated());
+}
+
+#[test]
+fn what_a_message_claimed_comes_back_when_it_ends_wherever_it_was_started() {
+    const MESSAGES: u64 = 5_000;
+    let executor = KeyedExecutor::builder().name("aud-claims").workers(1).build().expect("in range");
+    let done = Counter::new();
+    let count = done.clone();
+    let options = Options::new("orders").max_in_flight(1_024).audit(Audit::On);
+    let (source, feed) = Source::fed();
+    let dispatch = executor.dispatch_with(
+        options,
+        source,
+        |n: &u64| *n,
+        move |n: u64| {
+            let count = count.clone();
+            async move {
+                // Some end where they were started, some wait there first.
+                Script::ready().yields((n % 2) as usize).await.expect("it does not fail");
+                count.add(1);
+            }
+        },
+    );
+    // A few at a time: far more messages than there are cells, never more than a dozen at once.
+    for n in 0..MESSAGES / 10 {
+        feed.extend(n * 10..(n + 1) * 10);
+        done.wait_for((n + 1) * 10);
+    }
+    let audited = dispatch.metrics().and_then(|metrics| metrics.audited).expect("it is on");
+    assert_eq!(audited, Audited { checked: MESSAGES, unclear: 0, violations: 0 });
+    feed.end();
+    finish(dispatch).expect("no handler fails");
+    executor.close();
+}
+
+#[test]
+fn keys_that_run_at_once_do_not_stand_in_each_others_way() {
+    let executor = KeyedExecutor::builder().name("aud-apart").workers(2).build().expect("in range");
+    let options = Options::new("orders").max_in_flight(4_096).audit(Audit::On);
+    let keyspace: Keyspace<u32, u32> = executor.keyspace_with(options, |_| Script::ready().never());
+    for n in 0..20 {
+        keyspace.try_submit(n, n).expect("there is room");
+    }
+    eventually("all of them wait", || keyspace.metrics().waiting == 20);
+    let audited = keyspace.metrics().audited.expect("it is on");
+    assert_eq!(audited, Audited { checked: 20, unclear: 0, violations: 0 });
+    keyspace.cancel();
+    finish(keyspace.drained());
+    executor.close();
 }

@@ -64,7 +64,9 @@ fn a_force_close_drops_queued_tasks_on_the_calling_thread() {
 
 #[test]
 fn a_force_close_discards_what_no_handler_runs() {
-    let executor = executor("shut-t50", 1);
+    // Without spares: one that took the worker over would start the next key's handler.
+    let builder = KeyedExecutor::builder().name("shut-t50").workers(1).rescue_threads(0);
+    let executor = builder.build().expect("the settings are in range");
     let history = History::new(0, 4);
     let (entered, go_on) = (Latch::new(), Latch::new());
     let (inside, until) = (entered.clone(), go_on.clone());
@@ -222,4 +224,25 @@ fn a_force_close_drops_what_another_discard_has_in_hand() {
     finish(executor.terminated());
     let ledger = finish(keyspace.drained());
     assert_eq!((ledger.accepted, ledger.cancelled, ledger.discarded), (QUEUED + 1, 1, QUEUED));
+}
+
+#[test]
+fn a_force_close_after_a_close_drops_a_handler_that_comes_back_to_wait() {
+    let executor = executor("shut-after", 1);
+    let history = History::new(0, 1);
+    let (entered, gate) = (Latch::new(), Latch::new());
+    let (inside, held) = (entered.clone(), gate.clone());
+    let keyspace = executor.keyspace(move |message: Message| {
+        let running = message.start();
+        inside.release();
+        running.play(Script::ready().blocks_until(&held).never())
+    });
+    keyspace.try_submit(0, history.issue(0, 0)).expect("the window has room");
+    entered.wait();
+    executor.close();
+    executor.force_close();
+    gate.release();
+    finish(executor.terminated());
+    assert_eq!(history.verify(), Tally { issued: 1, cancelled: 1, ..Tally::default() });
+    assert_eq!(finish(keyspace.drained()).cancelled, 1);
 }

@@ -382,3 +382,16 @@ fn a_hot_key_that_is_not_stuck_is_handled_in_order_through_the_overflow() {
         executor.close();
     }
 }
+
+#[test]
+fn a_key_whose_message_ended_has_room_at_the_next_submission() {
+    // A window so wide that what ended is not looked at before a thousand submissions came.
+    let executor = executor("iso-next", 1, 16_384);
+    let options = Options::new("limited").max_per_key(1).overflow(0);
+    let keyspace: Keyspace<u32, u32> = executor.keyspace_with(options, |_| async {});
+    for n in 0..10 {
+        keyspace.try_submit(1, n).expect("the one before has ended");
+        eventually("it ended", || keyspace.metrics().handled == u64::from(n) + 1);
+    }
+    executor.close();
+}

@@ -271,3 +271,35 @@ fn tasks_are_never_taken_from_their_worker() {
     finish(executor.terminated());
     assert_eq!(*order.lock().expect("nothing panics"), [0, 1]);
 }
+
+#[test]
+fn a_handler_that_gets_stuck_after_a_close_is_rescued_too() {
+    let executor = executor("rt-after", 1);
+    let (begun, held) = (Latch::new(), Latch::new());
+    let (told, until) = (begun.clone(), held.clone());
+    executor
+        .execute(move || {
+            told.release();
+            until.wait();
+        })
+        .expect("it is open");
+    begun.wait();
+    let (gate, others) = (Latch::new(), Counter::new());
+    let (stays, count) = (gate.clone(), others.clone());
+    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n| {
+        if n == 0 {
+            stays.wait();
+        } else {
+            count.add(1);
+        }
+        std::future::ready(())
+    });
+    for n in 0..3 {
+        keyspace.try_submit(n, n).expect("there is room");
+    }
+    executor.close();
+    held.release();
+    others.wait_for(2);
+    gate.release();
+    finish(executor.terminated());
+}

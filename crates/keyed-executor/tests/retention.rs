@@ -234,3 +234,24 @@ fn who_waits_no_more_for_the_threads_leaves_no_waker() {
     assert_eq!(Arc::strong_count(&idle), 1);
     executor.close();
 }
+
+#[test]
+fn who_waits_no_more_for_a_keyspace_leaves_no_waker() {
+    struct Never;
+    impl Wake for Never {
+        fn wake(self: Arc<Self>) {}
+    }
+    let executor = executor("ret-drained");
+    let keyspace: Keyspace<u32, u32> = executor.keyspace(|_| Script::ready().never());
+    keyspace.try_submit(1, 1).expect("there is room");
+    let never = Arc::new(Never);
+    let mut drained = Box::pin(keyspace.drained());
+    let waker = Waker::from(Arc::clone(&never));
+    assert!(drained.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    assert_eq!(Arc::strong_count(&never), 2, "it is registered");
+    drop(drained);
+    assert_eq!(Arc::strong_count(&never), 1, "its waker is gone with it");
+    keyspace.cancel();
+    executor.close();
+}

@@ -4,8 +4,12 @@
 #![cfg(not(keyed_loom))]
 
 use futures_util::stream;
-use keyed_executor::{Cause, KeyedExecutor, RejectReason, SubmitRefusal};
+use keyed_executor::{Cause, KeyedExecutor, RejectReason, SubmitRefusal, Terminated};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 use wow_testkit::{Counter, History, Latch, Message, Script, Source, Tally, eventually, finish};
 
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
@@ -263,5 +267,68 @@ fn waiting_for_an_executor_is_refused_on_its_own_worker() {
     executor.execute(task).expect("the executor is open");
     refused.wait();
     executor.close();
+    executor.join().expect("this is no worker thread");
+}
+
+/// Counts its wakes.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn everybody_who_waits_for_the_threads_is_woken_by_the_last_waker_that_was_given() {
+    let executor = executor("shut-wakers", 1);
+    let go_on = hold(&executor, 0);
+    let woken: [Arc<Woken>; 3] = Default::default();
+    let wakers = woken.clone().map(Waker::from);
+    let (mut one, mut other) = (executor.terminated(), executor.terminated());
+    // One of them is polled again, with another waker.
+    let poll = |waiting: &mut Terminated, waker: &Waker| {
+        let polled = Pin::new(waiting).poll(&mut Context::from_waker(waker));
+        assert!(polled.is_pending(), "a thread is there");
+    };
+    poll(&mut one, &wakers[0]);
+    poll(&mut other, &wakers[1]);
+    poll(&mut one, &wakers[2]);
+    drop(wakers);
+    assert_eq!(Arc::strong_count(&woken[0]), 1, "the waker that was replaced is dropped");
+    executor.close();
+    go_on.release();
+    executor.join().expect("this is no worker thread");
+    let times = || woken.each_ref().map(|woken| woken.0.load(Ordering::Relaxed));
+    eventually("both are woken", || times() == [0, 1, 1]);
+    finish(one);
+    finish(other);
+}
+
+#[test]
+fn workers_that_sleep_end_when_the_last_source_of_a_closed_executor_is_gone() {
+    let executor = KeyedExecutor::builder()
+        .name("shut-last")
+        .workers(2)
+        .rescue_threads(0)
+        .build()
+        .expect("the settings are in range");
+    let (source, feed) = Source::<u32>::fed();
+    let dispatch = executor.dispatch(source, |n| *n, |_| async {});
+    feed.dry().wait_for(1);
+    // The worker that asks the source is the one that was started for it; the other one is started by a task.
+    let home =
+        executor.metrics().workers.iter().position(|worker| worker.running).expect("it asks the source");
+    let go_on = hold(&executor, home as i64);
+    let other = 1 - home;
+    executor.execute_pinned(other as i64, || ()).expect("the executor is open");
+    let parks = || executor.metrics().workers[other].parks;
+    eventually("the other one sleeps", || parks() >= 1 && executor.metrics().workers[other].parked);
+    let before = parks();
+    executor.close();
+    eventually("it looked and sleeps again", || parks() > before && executor.metrics().workers[other].parked);
+    go_on.release();
+    finish(dispatch).expect_err("the executor was closed");
     executor.join().expect("this is no worker thread");
 }

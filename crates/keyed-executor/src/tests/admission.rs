@@ -13,6 +13,7 @@ use crate::intake::{Intake, Place};
 use crate::lane::Lane;
 use crate::mailbox::NONE;
 use crate::sync::Arc;
+use crate::weigh::TooMuch;
 
 const UNLIMITED: Limits = Limits::NONE;
 
@@ -123,6 +124,55 @@ fn what_is_beyond_the_limit_of_its_key_holds_the_overflow_and_the_bytes_lie_by_s
     assert!(intake.give_back(entry, 2));
     assert!(intake.bounds.eased.is_empty(), "nobody waits for it");
     assert!(intake.bounds.has_bytes(100) && !intake.bounds.has_bytes(101));
+}
+
+#[test]
+fn a_key_has_a_limit_if_it_is_below_the_window_and_nothing_is_weighed_without_a_weigher() {
+    let config = crate::Config { overflow: 9, ..crate::Config::default() };
+    let of = |options: crate::Options, window| options.limits(&config, window);
+    let limited = Limits { per_key: 3, overflow: 9, ..UNLIMITED };
+    assert_eq!(of(crate::Options::new("a"), 4), UNLIMITED);
+    assert_eq!(of(crate::Options::new("a").max_per_key(3), 4), limited);
+    assert_eq!(of(crate::Options::new("a").max_per_key(4), 4), UNLIMITED, "the window is as narrow");
+    assert_eq!(of(crate::Options::new("a").max_per_key(3).overflow(1), 4), Limits { overflow: 1, ..limited });
+    let by_config = crate::Config { max_per_key: Some(3), overflow: 9, ..crate::Config::default() };
+    assert_eq!(crate::Options::new("a").limits(&by_config, 4), limited);
+    assert_eq!(crate::Options::new("a").max_per_key(2).limits(&by_config, 4).per_key, 2);
+
+    let (scale, rest) = crate::Options::new("a").take_scale::<String, Vec<u8>>();
+    assert!(scale.is_none());
+    assert_eq!((rest.max_bytes, rest.label.as_str()), (usize::MAX, "a"));
+    let weights = crate::Weights { key: String::len, message: Vec::<u8>::len };
+    let mut options = crate::Options::new("b").weighed(10, weights);
+    options.max_key_bytes = 4;
+    let (scale, rest) = options.take_scale::<String, Vec<u8>>();
+    let scale = scale.expect("it weighs");
+    assert_eq!(rest.max_bytes, 10);
+    let weigh = |key: usize, message| scale.weigh(&"k".repeat(key), &vec![0; message]);
+    assert_eq!((weigh(4, 6), weigh(0, 10), weigh(0, 0)), (Ok(10), Ok(10), Ok(0)));
+    assert_eq!(weigh(4, 7), Err(TooMuch::Weight { bytes: 11, max: 10 }));
+    assert_eq!(weigh(5, 0), Err(TooMuch::Key { bytes: 5, max: 4 }));
+    let nothing: (usize, usize) = (
+        crate::Weigh::<String, u8>::key_bytes(&crate::Unweighed, &"key".to_owned()),
+        crate::Weigh::<String, u8>::message_bytes(&crate::Unweighed, &7),
+    );
+    assert_eq!(nothing, (0, 0));
+}
+
+#[test]
+fn what_is_the_users_is_dropped_where_it_is_told_and_a_panic_of_it_goes_no_further() {
+    struct Loud(Arc<AtomicUsize>);
+    impl Drop for Loud {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            panic!("told to");
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    crate::contain::drop_contained("a thing", Loud(Arc::clone(&dropped)));
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
+    assert_eq!(crate::contain::contain(|| 3), Ok(3));
+    assert_eq!(crate::contain::contain(|| panic!("told to")), Err::<(), _>("told to".to_owned()));
 }
 
 /// Counts its wakes.

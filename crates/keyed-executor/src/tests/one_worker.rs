@@ -4,10 +4,15 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
+use crate::KeyedExecutor;
+use crate::seat::AttachId;
 use crate::seat::token::{Back, Token};
 use crate::sleep::{Notified, Sleeper};
 use crate::sync::Arc;
+use crate::time::nanos;
+use crate::wake::{self, WakeCell};
 use crate::worker::Worker;
+use wow_testkit::{Latch, eventually};
 
 fn worker(index: usize) -> Arc<Worker> {
     let tokens = (0..4)
@@ -32,7 +37,9 @@ fn a_sleep_ends_by_a_notice_and_a_timed_one_says_whether_it_did() {
     sleeper.sleep();
     assert!(sleeper.sleep_for(Duration::from_secs(600)), "it was told already");
     sleeper.announce();
-    assert!(!sleeper.sleep_for(Duration::from_millis(2)), "nobody told it");
+    let before = nanos();
+    assert!(!sleeper.sleep_for(Duration::from_millis(20)), "nobody told it");
+    assert!(nanos() - before >= 20_000_000, "it slept for as long as it was told to");
     assert!(!sleeper.sleeps(), "it is awake whatever ended its sleep");
     for timed in [false, true] {
         sleeper.announce();
@@ -116,4 +123,74 @@ fn code_that_was_seen_for_long_enough_is_suspect_and_its_monitor_woken_once() {
     assert!(monitor.sleeps(), "once for each piece of code");
     worker.seen_inside(17, 1_000_000);
     assert!(worker.is_suspect(17) && !worker.is_suspect(9) && !monitor.sleeps());
+}
+
+#[test]
+fn a_cell_is_woken_once_until_it_was_taken_and_its_wakers_keep_one_count_each() {
+    let worker = worker(0);
+    let cells: Vec<Arc<WakeCell>> = (0..3)
+        .map(|entry| WakeCell::new(Arc::clone(&worker), AttachId { index: 0, generation: 1 }, entry))
+        .collect();
+    let waker = wake::waker(&cells[0]);
+    let copy = waker.clone();
+    assert_eq!(Arc::strong_count(&cells[0]), 3);
+    drop(copy);
+    assert_eq!(Arc::strong_count(&cells[0]), 2);
+    assert!(worker.wakes().is_empty());
+    waker.wake_by_ref();
+    waker.wake_by_ref();
+    assert_eq!(Arc::strong_count(&cells[0]), 3, "it lies on the stack once");
+    wake::waker(&cells[2]).wake();
+    wake::waker(&cells[1]).wake();
+    waker.wake();
+    assert!(!worker.wakes().is_empty());
+    let mut taken = Vec::new();
+    worker.wakes().take(|cell| taken.push(cell.entry()));
+    assert_eq!(taken, [0, 2, 1], "in the order of their wakes");
+    assert!(worker.wakes().is_empty());
+    assert!(cells.iter().all(|cell| Arc::strong_count(cell) == 1));
+    wake::waker(&cells[1]).wake();
+    let mut again = Vec::new();
+    worker.wakes().take(|cell| again.push(cell.entry()));
+    assert_eq!(again, [1], "it can be woken again");
+    worker.sleeper().leave();
+    wake::waker(&cells[1]).wake();
+    assert!(worker.wakes().is_empty(), "nobody takes it any more");
+    assert_eq!(Arc::strong_count(&cells[1]), 1);
+}
+
+#[test]
+fn what_is_ready_on_a_worker_is_its_backlog_and_none_is_left_when_it_ran_dry() {
+    let executor = KeyedExecutor::builder()
+        .name("backlog")
+        .workers(1)
+        .throughput(1)
+        .rescue_threads(0)
+        .build()
+        .expect("the settings are in range");
+    let (entered, gate) = (Latch::new(), Latch::new());
+    let (inside, held) = (entered.clone(), gate.clone());
+    let keyspace: crate::Keyspace<u32, u32> = executor.keyspace(move |n| {
+        let since = nanos();
+        while nanos() - since < 50_000 {
+            std::hint::spin_loop();
+        }
+        if n == 60 {
+            inside.release();
+            held.wait();
+        }
+        std::future::ready(())
+    });
+    // Every message takes 50 us, a round is shorter than all of them: what is left of it is ready.
+    for n in 0..200 {
+        keyspace.try_submit(n, n).expect("there is room");
+    }
+    entered.wait();
+    let worker = &executor.inner().workers[0];
+    let backlog = worker.expected_wait(0, 1);
+    assert!(backlog >= 50_000, "{backlog} ns, with many messages behind it");
+    gate.release();
+    eventually("nothing is left", || worker.expected_wait(0, 1) == 0);
+    assert_eq!(wow_testkit::finish(keyspace.drained()).handled, 200);
+    executor.close();
 }

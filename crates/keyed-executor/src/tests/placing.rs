@@ -198,6 +198,33 @@ fn a_worker_whose_thread_is_gone_gets_no_more_keys() {
 }
 
 #[test]
+fn what_needs_any_worker_takes_them_in_turn_and_passes_over_those_without_a_thread() {
+    let executor = executor(3);
+    let shared = executor.inner();
+    let turns: Vec<_> = (0..7).map(|_| shared.a_started_worker()).collect();
+    assert_eq!(turns, [0, 1, 2, 0, 1, 2, 0].map(Ok));
+    assert!(shared.workers.iter().all(|worker| worker.is_running()));
+    let scarce = KeyedExecutor::builder()
+        .name("third")
+        .workers(3)
+        .start_for(crate::shared::Lifetime::Handles, only_the_third_starts);
+    for _ in 0..4 {
+        assert_eq!(scarce.inner().a_started_worker(), Ok(2));
+    }
+    for executor in [executor, scarce] {
+        executor.close();
+        executor.join().expect("not a worker");
+    }
+}
+
+fn only_the_third_starts(name: String, body: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
+    if name.ends_with("-1") || name.ends_with("-2") {
+        return Err(std::io::Error::new(std::io::ErrorKind::WouldBlock, "no thread left"));
+    }
+    crate::sync::spawn_named(name, body)
+}
+
+#[test]
 fn a_worker_that_stays_inside_one_handler_is_a_long_wait_at_the_second_look() {
     let executor = executor(2);
     let workers = &executor.inner().workers;
