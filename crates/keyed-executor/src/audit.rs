@@ -14,9 +14,17 @@
 //! | an overlap whose starts fall into the same few instructions | both may look before either has claimed |
 //! | a key whose `Hash` or `Debug` differs from one message to the next | two keys, for anybody |
 //!
+//! Cells and notes are `audit/cells.rs`, what is told of a violation is `audit/misorder.rs`.
 //! Without [`Audit::On`](crate::Audit) none of it exists, and what would call it is a branch that is never taken: hence `cold`.
 
-use std::fmt::{self, Debug};
+mod cells;
+mod misorder;
+
+pub(crate) use cells::{Accepted, Auditor};
+pub(crate) use misorder::OnMisorder;
+pub use misorder::{Audited, Misorder, Violation};
+
+use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
 
@@ -26,235 +34,8 @@ use crate::engine::Engine;
 use crate::error::Outcome;
 use crate::look::IN_PLACE;
 use crate::mailbox::NONE;
-use crate::sync::{Arc, AtomicU32, AtomicU64, Figure, Ordering, yield_now};
-
-/// Cells that a claim may lie in, from its hash on.
-const REACH: usize = 4;
-/// The most cells.
-const MOST_CELLS: usize = 1 << 18;
-/// A cell nobody has claimed.
-const FREE: u64 = 0;
-/// A claim.
-const CLAIMED: u64 = 1;
-/// A claim whose message must not end: somebody reads its key.
-const PINNED: u64 = 2;
-
-/// What an auditor found: a defect of the executor, or of a key that is not what it was.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Misorder {
-    /// The label of the dispatch or keyspace.
-    pub dispatch: String,
-    /// The key as its `Debug` writes it, cut to a line of at most 200 bytes.
-    pub key: String,
-    /// What happened.
-    pub what: Violation,
-}
-
-/// What happened to the order of a key. Messages are numbered as their dispatch or keyspace accepted them, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Violation {
-    /// A message was started after one that had been accepted later.
-    Overtaken {
-        /// The message that was started.
-        started: u64,
-        /// The one that was started before it.
-        after: u64,
-    },
-    /// A message was started while another one of its key had not ended.
-    Overlap {
-        /// The message that was started.
-        started: u64,
-    },
-}
-
-impl fmt::Display for Misorder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { dispatch, key, what } = self;
-        match what {
-            Violation::Overtaken { started, after } => {
-                write!(f, "{dispatch} {key}: message {started} was started after message {after}")
-            }
-            Violation::Overlap { started } => {
-                write!(f, "{dispatch} {key}: message {started} was started before another one had ended")
-            }
-        }
-    }
-}
-
-/// What an auditor counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Audited {
-    /// Messages that were checked at their start.
-    pub checked: u64,
-    /// Those of them whose overlap could not be ruled out: no cell was free, or the other key could not be read.
-    pub unclear: u64,
-    /// Violations found.
-    pub violations: u64,
-}
-
-/// What the intake's owner noted of a message, and the cell that its start claimed.
-struct Note {
-    number: AtomicU64,
-    hash: AtomicU64,
-    cell: AtomicU32,
-}
-
-/// A message as its dispatch accepted it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Accepted {
-    pub(crate) number: u64,
-    pub(crate) hash: u64,
-}
-
-struct Cell {
-    /// [`FREE`], or the claimant's hash with [`CLAIMED`], with [`PINNED`] while its key is read.
-    claim: AtomicU64,
-    entry: AtomicU32,
-}
-
-/// The auditor of one dispatch or keyspace. Its memory is bounded by the window and the overflow.
-pub(crate) struct Auditor {
-    notes: Box<[Note]>,
-    /// The number of the message that was last started in each place.
-    last: Box<[AtomicU64]>,
-    cells: Box<[Cell]>,
-    unclear: Figure,
-    violations: Figure,
-}
-
-/// What claiming a cell brought.
-enum Claim {
-    /// The cell, or [`NONE`] if none was free.
-    Cell(u32),
-    /// Somebody of the same hash has that one.
-    Met(u32),
-}
-
-impl Auditor {
-    pub(crate) fn new(window: usize, slots: usize) -> Self {
-        let cells = (window * 4).next_power_of_two().clamp(64, MOST_CELLS);
-        let note =
-            |_| Note { number: AtomicU64::new(0), hash: AtomicU64::new(0), cell: AtomicU32::new(NONE) };
-        Self {
-            notes: (0..slots).map(note).collect(),
-            last: (0..window).map(|_| AtomicU64::new(0)).collect(),
-            cells: (0..cells)
-                .map(|_| Cell { claim: AtomicU64::new(FREE), entry: AtomicU32::new(NONE) })
-                .collect(),
-            unclear: Figure::new(0),
-            violations: Figure::new(0),
-        }
-    }
-
-    pub(crate) fn read(&self, checked: u64) -> Audited {
-        Audited {
-            checked,
-            unclear: self.unclear.load(Ordering::Relaxed),
-            violations: self.violations.load(Ordering::Relaxed),
-        }
-    }
-
-    /// A message was accepted into a slot. The caller owns the intake and has not handed the slot over yet.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn accepted(&self, slot: u32, accepted: Accepted, cell: u32) {
-        let Accepted { number, hash } = accepted;
-        let note = &self.notes[slot as usize];
-        // Relaxed: handed over with the slot, by the inbox's tail.
-        note.number.store(number, Ordering::Relaxed);
-        note.hash.store(hash, Ordering::Relaxed);
-        note.cell.store(cell, Ordering::Relaxed);
-    }
-
-    /// A message ended, or was dropped before it was started. Its completion is published after this.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn ended(&self, slot: u32) {
-        let cell = self.notes[slot as usize].cell.swap(NONE, Ordering::Relaxed);
-        self.give_back(cell);
-    }
-
-    pub(crate) fn give_back(&self, cell: u32) {
-        let Some(cell) = self.cells.get(cell as usize) else { return };
-        // Whoever meets the next claim before that one has named its entry must not take this one for it.
-        cell.entry.store(NONE, Ordering::Relaxed);
-        loop {
-            let seen = cell.claim.load(Ordering::Relaxed);
-            // Release: pairs with the Acquire in `claim`. A pin is waited out: its owner reads this message's key.
-            if seen & PINNED == 0
-                && cell.claim.compare_exchange(seen, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
-            {
-                return;
-            }
-            yield_now();
-        }
-    }
-
-    fn claim(&self, hash: u64, entry: u32) -> Claim {
-        let mine = hash << 2 | CLAIMED;
-        let home = (hash >> 32) as usize;
-        'look: loop {
-            let mut free = None;
-            for offset in 0..REACH {
-                let at = home.wrapping_add(offset) & (self.cells.len() - 1);
-                match self.cells[at].claim.load(Ordering::Relaxed) {
-                    FREE => free = free.or(Some(at)),
-                    claim if claim & !PINNED == mine => return Claim::Met(at as u32),
-                    _ => {}
-                }
-            }
-            let Some(at) = free else { return Claim::Cell(NONE) };
-            let cell = &self.cells[at];
-            // Acquire: pairs with the Release of who gave it back.
-            if cell.claim.compare_exchange(FREE, mine, Ordering::Acquire, Ordering::Relaxed).is_err() {
-                continue 'look;
-            }
-            cell.entry.store(entry, Ordering::Release);
-            return Claim::Cell(at as u32);
-        }
-    }
-}
-
-/// An injected fault: a message that gets a number of one that was accepted later.
-#[cfg(all(test, not(keyed_loom), not(keyed_shuttle)))]
-pub(crate) mod fault {
-    use std::cell::Cell;
-
-    crate::sync::local! {
-        static NUMBER: Cell<Option<u64>> = Cell::new(None);
-    }
-
-    /// What the next message is numbered that this thread has accepted.
-    pub(crate) fn number_next(number: u64) {
-        NUMBER.with(|next| next.set(Some(number)));
-    }
-
-    pub(super) fn of(number: u64) -> u64 {
-        NUMBER.with(|next| next.take()).unwrap_or(number)
-    }
-}
-
-/// Who is told of violations.
-#[derive(Clone)]
-pub(crate) struct OnMisorder(Arc<dyn Fn(&Misorder) + Send + Sync>);
-
-impl OnMisorder {
-    pub(crate) fn new(hook: impl Fn(&Misorder) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hook))
-    }
-
-    fn tell(&self, misorder: &Misorder) {
-        (self.0)(misorder);
-    }
-}
-
-impl Debug for OnMisorder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OnMisorder")
-    }
-}
+use crate::sync::Ordering;
+use cells::{CLAIMED, Cell, Claim, PINNED};
 
 impl<K, M, H, F> Engine<K, M, H, F>
 where
@@ -267,8 +48,8 @@ where
     #[inline]
     pub(crate) fn note(&self, slot: u32, number: u64, hash: u64) {
         if let Some(auditor) = &self.auditor {
-            #[cfg(all(test, not(keyed_loom), not(keyed_shuttle)))]
-            let number = fault::of(number);
+            #[cfg(all(test, not(any(keyed_loom, keyed_shuttle))))]
+            let number = crate::tests::breaks::number(number);
             auditor.accepted(slot, Accepted { number, hash }, NONE);
         }
     }

@@ -181,6 +181,10 @@ where
     /// Where a key is.
     #[inline]
     pub(crate) fn find(&self, intake: &Intake, hash: u64, key: &K) -> Place {
+        #[cfg(all(test, not(any(keyed_loom, keyed_shuttle))))]
+        if crate::tests::breaks::happens(crate::tests::breaks::Break::KeyMissed) {
+            return Place::Absent;
+        }
         intake.find(hash, |entry| {
             // SAFETY: rule 6 of seat/README.md: the entry is in the directory, so its key was written and not dropped.
             self.keys[entry as usize].with(|known| unsafe { (*known).assume_init_ref() == key })

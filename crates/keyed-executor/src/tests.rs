@@ -3,6 +3,10 @@
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod admission;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod audit_faults;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
+pub(crate) mod breaks;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod counting;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod faults;

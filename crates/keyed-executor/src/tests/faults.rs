@@ -1,6 +1,6 @@
 //! Faults that cannot be had from outside: a thread that does not start (T11, KE-32), a worker's thread that dies of a
-//! bug of this crate (T10, KE-31), a wake-up that is forgotten, which the monitor's alarm finds, and messages that start
-//! in the wrong order (B-7).
+//! bug of this crate (T10, KE-31), and a wake-up that is forgotten, which the monitor's alarm finds. Messages that start in
+//! the wrong order: `audit_faults.rs`.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -237,38 +237,4 @@ fn a_message_that_was_set_aside_is_dropped_once_when_its_sources_worker_dies() {
     executor.close();
     executor.join().expect("not a worker");
     assert_eq!([0, 1, 2].map(|n: usize| drops[n].load(Ordering::Relaxed)), [1, 1, 0]);
-}
-
-#[test]
-fn an_auditor_tells_of_a_message_that_was_started_after_a_later_one() {
-    let (found, told) = mpsc::channel();
-    let executor = KeyedExecutor::builder()
-        .name("overtaken")
-        .workers(1)
-        .on_misorder(move |misorder| found.send(misorder.clone()).expect("the test listens"))
-        .build()
-        .expect("the settings are in range");
-    let (ended, ends) = mpsc::channel();
-    let keyspace =
-        executor.keyspace_with(crate::Options::new("orders").audit(crate::Audit::On), move |n: u64| {
-            ended.send(n).expect("the test listens");
-            std::future::ready(())
-        });
-    crate::audit::fault::number_next(9);
-    for n in 1..=3 {
-        keyspace.try_submit(7_u8, n).expect("there is room");
-    }
-    assert_eq!([(); 3].map(|()| ends.recv_timeout(LONG).expect("it is handled")), [1, 2, 3]);
-    let misorder = told.recv_timeout(LONG).expect("the second one is below the first one's number");
-    assert_eq!((&*misorder.dispatch, &*misorder.key), ("orders", "7"));
-    assert_eq!(misorder.what, crate::Violation::Overtaken { started: 2, after: 9 });
-    assert_eq!(misorder.to_string(), "orders 7: message 2 was started after message 9");
-    let audited = keyspace.metrics().audited.expect("it is on");
-    assert_eq!(
-        (audited.checked, audited.violations, audited.unclear),
-        (3, 1, 0),
-        "the third one is after the second"
-    );
-    executor.close();
-    executor.join().expect("not a worker");
 }
