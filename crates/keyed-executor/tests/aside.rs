@@ -4,7 +4,11 @@
 //! exactly once whatever happens: room, a cancel, a failure, a close, a forced close, a stuck thread.
 #![cfg(not(keyed_loom))]
 
+#[path = "common/settle.rs"]
+mod settle;
+
 use keyed_executor::{Cause, KeyedExecutor, Options};
+use settle::settle;
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -74,12 +78,7 @@ impl Aside {
 
     /// Nothing behind the message that was set aside has been asked for.
     fn is_set_aside(&self) {
-        for _ in 0..2 {
-            let passed = Latch::new();
-            let pass = passed.clone();
-            self.executor.execute_pinned(0, move || pass.release()).expect("the executor is open");
-            passed.wait();
-        }
+        settle(&self.executor);
         assert_eq!((self.feed.taken().get(), self.started.get(), self.done.get()), (4, 2, 1));
     }
 }

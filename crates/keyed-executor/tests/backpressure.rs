@@ -3,31 +3,19 @@
 //! Observes KW-1 to KW-9, KD-4; scenarios T22, T23, T33, X4, X10.
 #![cfg(not(keyed_loom))]
 
-use keyed_executor::{KeyedExecutor, Keyspace, SubmitRefusal};
+#[path = "common/settle.rs"]
+mod settle;
+#[path = "common/windowed.rs"]
+mod windowed;
+
+use keyed_executor::{Keyspace, SubmitRefusal};
+use settle::settle;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
+use windowed::executor;
 use wow_testkit::{Counter, History, Latch, Level, Message, Script, Source, finish};
-
-fn executor(name: &str, workers: usize, window: usize) -> KeyedExecutor {
-    KeyedExecutor::builder()
-        .name(name)
-        .workers(workers)
-        .max_in_flight(window)
-        .build()
-        .expect("the settings are in range")
-}
-
-/// Returns once the only worker has gone through what was queued on it, twice.
-fn settle(executor: &KeyedExecutor) {
-    for _ in 0..2 {
-        let passed = Latch::new();
-        let pass = passed.clone();
-        executor.execute_pinned(0, move || pass.release()).expect("the executor is open");
-        passed.wait();
-    }
-}
 
 #[test]
 fn a_source_is_asked_for_the_window_and_not_for_more() {

@@ -4,32 +4,20 @@
 //! limit; a heavy message that waits holds nobody up; a key that is too long never gets in.
 #![cfg(not(keyed_loom))]
 
+#[path = "common/settle.rs"]
+mod settle;
+#[path = "common/windowed.rs"]
+mod windowed;
+
 use keyed_executor::{Cause, KeyedExecutor, Keyspace, OnFailure, Options, SubmitRefusal, Weights};
+use settle::settle;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
+use windowed::executor;
 use wow_testkit::{Counter, Feed, Latch, Script, Source, eventually, finish};
-
-fn executor(name: &str, workers: usize, window: usize) -> KeyedExecutor {
-    KeyedExecutor::builder()
-        .name(name)
-        .workers(workers)
-        .max_in_flight(window)
-        .build()
-        .expect("the settings are in range")
-}
-
-/// Returns once the only worker has gone through what was queued on it, twice.
-fn settle(executor: &KeyedExecutor) {
-    for _ in 0..2 {
-        let passed = Latch::new();
-        let pass = passed.clone();
-        executor.execute_pinned(0, move || pass.release()).expect("the executor is open");
-        passed.wait();
-    }
-}
 
 type Weighed<K> = Options<Weights<fn(&K) -> usize, fn(&Load) -> usize>>;
 

@@ -3,34 +3,22 @@
 //! Observes B-1, X6 by both doors, and KD-4, which holds as it did where no limit is set.
 #![cfg(not(keyed_loom))]
 
-use keyed_executor::{KeyedExecutor, Keyspace, Options, SubmitRefusal};
+#[path = "common/settle.rs"]
+mod settle;
+#[path = "common/windowed.rs"]
+mod windowed;
+
+use keyed_executor::{Keyspace, Options, SubmitRefusal};
+use settle::settle;
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
+use windowed::executor;
 use wow_testkit::{Counter, History, Latch, Level, Message, Script, Source, eventually, finish};
 
 const STUCK: usize = 0;
 const OTHERS: usize = 1_000;
 const EACH: usize = 10;
 const WAITING: usize = 10_000;
-
-fn executor(name: &str, workers: usize, window: usize) -> KeyedExecutor {
-    KeyedExecutor::builder()
-        .name(name)
-        .workers(workers)
-        .max_in_flight(window)
-        .build()
-        .expect("the settings are in range")
-}
-
-/// Returns once the only worker has gone through what was queued on it, twice.
-fn settle(executor: &KeyedExecutor) {
-    for _ in 0..2 {
-        let passed = Latch::new();
-        let pass = passed.clone();
-        executor.execute_pinned(0, move || pass.release()).expect("the executor is open");
-        passed.wait();
-    }
-}
 
 /// The keys of X6: the stuck one's messages among those of the others, a hundred of it to a hundred of them.
 fn keys() -> impl Iterator<Item = usize> + Send {

@@ -4,21 +4,16 @@
 //! that are dropped, doors that are shut, and that nobody is woken for what it cannot use.
 #![cfg(not(keyed_loom))]
 
+#[path = "common/windowed.rs"]
+mod windowed;
+
 use keyed_executor::{KeyedExecutor, Keyspace, OnFailure, Options, Submit, SubmitRefusal};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
+use windowed::executor;
 use wow_testkit::{Counter, History, Latch, Message, Script, eventually, finish};
-
-fn executor(name: &str, workers: usize, window: usize) -> KeyedExecutor {
-    KeyedExecutor::builder()
-        .name(name)
-        .workers(workers)
-        .max_in_flight(window)
-        .build()
-        .expect("the settings are in range")
-}
 
 fn options(limit: usize, overflow: usize) -> Options {
     Options::new("waiting").on_failure(OnFailure::Continue).max_per_key(limit).overflow(overflow)

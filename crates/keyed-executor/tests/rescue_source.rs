@@ -4,11 +4,12 @@
 //! lost; a panic is its one outcome; cancelling and a forced close end the dispatch when it is back.
 #![cfg(not(keyed_loom))]
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use futures_util::stream;
-use keyed_executor::{Cause, KeyedExecutor};
+use keyed_executor::{Cause, Dispatch, KeyedExecutor};
 use wow_testkit::{Latch, finish};
 
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
@@ -18,6 +19,36 @@ fn executor(name: &str, workers: usize) -> KeyedExecutor {
         .rescue_threads(4)
         .build()
         .expect("the settings are in range")
+}
+
+/// A dispatch whose source is inside its first poll, and whose seat was taken: something else ran beside it.
+struct Blocked {
+    dispatch: Dispatch<Infallible>,
+    /// Lets the source go.
+    gate: Latch,
+}
+
+/// `brings` is what the first poll does when it is let go.
+fn blocked_by(
+    executor: &KeyedExecutor,
+    mut brings: impl FnMut() -> Poll<Option<u32>> + Send + 'static,
+) -> Blocked {
+    let (entered, gate) = (Latch::new(), Latch::new());
+    let (inside, held) = (entered.clone(), gate.clone());
+    let source = stream::poll_fn(move |_| {
+        inside.release();
+        held.wait();
+        brings()
+    });
+    let dispatch = executor.dispatch(source, |n| *n, |_| async {});
+    entered.wait();
+    something_else_runs(executor);
+    Blocked { dispatch, gate }
+}
+
+fn something_else_runs(executor: &KeyedExecutor) {
+    let other = executor.dispatch(stream::iter(0..10_u32), |n| *n, |_| async {});
+    assert_eq!(finish(other).expect("no handler fails").handled, 10);
 }
 
 #[test]
@@ -47,21 +78,10 @@ fn a_source_that_blocks_holds_nothing_but_itself() {
 #[test]
 fn a_cancelled_dispatch_ends_when_its_blocked_source_comes_back() {
     let executor = executor("resc-csrc", 1);
-    let (entered, gate) = (Latch::new(), Latch::new());
-    let (inside, held) = (entered.clone(), gate.clone());
-    let source = stream::poll_fn(move |_| {
-        inside.release();
-        held.wait();
-        Poll::Ready(Some(7_u32))
-    });
-    let blocked = executor.dispatch(source, |n| *n, |_| async {});
-    entered.wait();
-    // Something else runs, so the seat was taken.
-    let other = executor.dispatch(stream::iter(0..10_u32), |n| *n, |_| async {});
-    assert_eq!(finish(other).expect("no handler fails").handled, 10);
-    blocked.cancel();
+    let Blocked { dispatch, gate } = blocked_by(&executor, || Poll::Ready(Some(7)));
+    dispatch.cancel();
     gate.release();
-    let failed = finish(blocked).expect_err("it was cancelled");
+    let failed = finish(dispatch).expect_err("it was cancelled");
     assert!(matches!(failed.cause, Cause::Cancelled));
     assert_eq!((failed.ledger.accepted, failed.ledger.discarded), (1, 1));
     executor.close();
@@ -90,14 +110,12 @@ fn a_wake_of_a_source_during_its_stuck_poll_is_not_lost() {
     });
     let blocked = executor.dispatch(source, |n| *n, |_| async {});
     entered.wait();
-    // Something else runs, so the seat was taken; the wake comes while the source is still stuck.
-    let other = executor.dispatch(stream::iter(0..10_u32), |n| *n, |_| async {});
-    assert_eq!(finish(other).expect("no handler fails").handled, 10);
+    // The seat was taken; the wake comes while the source is still stuck.
+    something_else_runs(&executor);
     let woken = waker.lock().expect("nobody panics").take();
     woken.expect("the source left its waker").wake();
     // The seat's thread has taken the wake when it has run something that came after it.
-    let after = executor.dispatch(stream::iter(0..10_u32), |n| *n, |_| async {});
-    assert_eq!(finish(after).expect("no handler fails").handled, 10);
+    something_else_runs(&executor);
     gate.release();
     assert_eq!(finish(blocked).expect("no handler fails").handled, 1);
     executor.close();
@@ -107,19 +125,9 @@ fn a_wake_of_a_source_during_its_stuck_poll_is_not_lost() {
 #[test]
 fn a_panic_of_a_stuck_source_ends_its_dispatch() {
     let executor = executor("resc-psrc", 1);
-    let (entered, gate) = (Latch::new(), Latch::new());
-    let (inside, held) = (entered.clone(), gate.clone());
-    let source = stream::poll_fn(move |_| -> Poll<Option<u32>> {
-        inside.release();
-        held.wait();
-        panic!("stuck, then broken");
-    });
-    let blocked = executor.dispatch(source, |n| *n, |_| async {});
-    entered.wait();
-    let other = executor.dispatch(stream::iter(0..10_u32), |n| *n, |_| async {});
-    assert_eq!(finish(other).expect("no handler fails").handled, 10);
+    let Blocked { dispatch, gate } = blocked_by(&executor, || panic!("stuck, then broken"));
     gate.release();
-    let failed = finish(blocked).expect_err("its source panicked");
+    let failed = finish(dispatch).expect_err("its source panicked");
     assert!(matches!(&failed.cause, Cause::SourcePanicked { message } if message == "stuck, then broken"));
     executor.close();
     finish(executor.terminated());
@@ -128,20 +136,10 @@ fn a_panic_of_a_stuck_source_ends_its_dispatch() {
 #[test]
 fn a_forced_close_ends_a_dispatch_whose_source_is_stuck_as_soon_as_that_is_back() {
     let executor = executor("resc-fsrc", 1);
-    let (gate, entered) = (Latch::new(), Latch::new());
-    let (held, inside) = (gate.clone(), entered.clone());
-    let source = stream::poll_fn(move |_| {
-        inside.release();
-        held.wait();
-        Poll::Ready(Some(7_u32))
-    });
-    let blocked = executor.dispatch(source, |n| *n, |_| async {});
-    entered.wait();
-    let other = executor.dispatch(stream::iter(0..10_u32), |n| *n, |_| async {});
-    assert_eq!(finish(other).expect("no handler fails").handled, 10);
+    let Blocked { dispatch, gate } = blocked_by(&executor, || Poll::Ready(Some(7)));
     executor.force_close();
     gate.release();
-    let failed = finish(blocked).expect_err("it was closed");
+    let failed = finish(dispatch).expect_err("it was closed");
     assert!(matches!(failed.cause, Cause::Closed));
     assert_eq!((failed.ledger.accepted, failed.ledger.discarded), (1, 1));
     finish(executor.terminated());

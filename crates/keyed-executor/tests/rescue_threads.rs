@@ -71,25 +71,11 @@ fn without_rescue_the_worker_waits() {
         .rescue_threads(0)
         .build()
         .expect("the settings are in range");
-    let (gate, entered, other) = (Latch::new(), Latch::new(), Counter::new());
-    let (held, inside, count) = (gate.clone(), entered.clone(), other.clone());
-    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |n: u32| {
-        let (held, inside, count) = (held.clone(), inside.clone(), count.clone());
-        async move {
-            if n == 0 {
-                inside.release();
-                held.wait();
-            } else {
-                count.add(1);
-            }
-        }
-    });
-    keyspace.try_submit(0, 0).expect("there is room");
-    entered.wait();
+    let Stuck { keyspace, gate, others } = stuck_at_zero(&executor);
     keyspace.try_submit(1, 1).expect("there is room");
     // Nothing may run beside it, however long one waits; a few looks of a monitor are long enough to show one.
-    finish(wow_testkit::after(std::time::Duration::from_millis(30)));
-    assert_eq!(other.get(), 0);
+    some_looks();
+    assert_eq!(others.get(), 0);
     gate.release();
     assert_eq!(finish(keyspace.drained()).handled, 2);
     executor.close();
@@ -118,7 +104,7 @@ fn spare_threads_are_bounded_and_named_apart() {
         keyspace.try_submit(n, n).expect("there is room");
     }
     inside.wait_for(1 + SPARES as u64);
-    finish(wow_testkit::after(std::time::Duration::from_millis(30)));
+    some_looks();
     assert_eq!(inside.get(), 1 + SPARES as u64, "one worker and its spares are stuck, no thread more");
     assert_eq!(threads::count("rt-bound-"), 1, "spares have another prefix");
     assert_eq!(spares("rt-bound"), SPARES);
@@ -152,17 +138,7 @@ fn a_close_waits_for_a_stuck_handler_and_a_forced_one_leaves_it_alone() {
 #[test]
 fn a_stuck_handler_that_nothing_waits_for_takes_no_thread() {
     let executor = executor("rt-lone", 2);
-    let (gate, entered) = (Latch::new(), Latch::new());
-    let (held, inside) = (gate.clone(), entered.clone());
-    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |_| {
-        let (held, inside) = (held.clone(), inside.clone());
-        async move {
-            inside.release();
-            held.wait();
-        }
-    });
-    keyspace.try_submit(0, 0).expect("there is room");
-    entered.wait();
+    let Stuck { keyspace, gate, .. } = stuck_at_zero(&executor);
     // Behind the stuck one of the same key: nobody else could run it.
     keyspace.try_submit(0, 1).expect("there is room");
     some_looks();
