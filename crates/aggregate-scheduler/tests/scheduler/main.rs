@@ -1,6 +1,7 @@
 //! The aggregate scheduler seen from outside: one file for each group of rules.
 
 mod common;
+mod contention;
 
 mod endings;
 mod groups;

@@ -5,11 +5,13 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::thread;
 
-use wow_aggregate_scheduler::{Borrowed, DefaultSchedulerSupplier, SchedulerSupplier};
+use wow_aggregate_scheduler::{
+    Borrowed, DefaultSchedulerSupplier, Scheduler, SchedulerSupplier, SupplierStopped, Termination,
+};
 use wow_dispatch::{Dispatcher, Event, Execution, Handled, Processed, Service};
 use wow_eventsourcing::MemoryEventStore;
 use wow_message::{AggregateId, Command, NamedAggregate};
-use wow_runtime::Component;
+use wow_runtime::{Component, Ending, Runtime, Stage};
 use wow_testkit::{Counter, Latch, eventually, finish};
 use wow_transport::{Exchange, MessageBus};
 
@@ -157,6 +159,123 @@ fn a_stopped_dispatcher_has_stopped_its_supplier_and_not_one_that_was_lent() {
         assert!(own.get_or_initialize(of_account()).is_err(), "{how:?}: its own is stopped");
         assert!(lent.get_or_initialize(of_account()).is_ok(), "{how:?}: the other's owner stops it");
     }
+}
+
+/// A supplier that notes who stops it, and how.
+struct Noted {
+    name: &'static str,
+    inner: DefaultSchedulerSupplier,
+    steps: Steps,
+}
+
+impl Noted {
+    fn of(name: &'static str, steps: &Steps) -> Arc<Self> {
+        let inner = DefaultSchedulerSupplier::new(name, NonZeroU16::MIN);
+        Arc::new(Self { name, inner, steps: steps.clone() })
+    }
+}
+
+impl SchedulerSupplier for Noted {
+    fn get_or_initialize(
+        &self,
+        named: wow_aggregate_scheduler::NamedAggregate<'_>,
+    ) -> Result<Arc<Scheduler>, SupplierStopped> {
+        self.inner.get_or_initialize(named)
+    }
+
+    fn stop_gracefully(&self) -> Termination {
+        self.steps.note(format!("stop {}", self.name));
+        self.inner.stop_gracefully()
+    }
+
+    fn force_stop(&self) {
+        self.steps.note(format!("force {}", self.name));
+        self.inner.force_stop();
+    }
+}
+
+/// Two dispatchers with suppliers of their own, the messages of the second held by a latch.
+fn owners(steps: &Steps, latch: &Latch) -> [Arc<Dispatcher<Doing>>; 2] {
+    ["first", "second"].map(|name| {
+        let (script, feed) = ReceiverScript::<Command>::fed();
+        for n in 0..3 {
+            feed.push(Ok(Exchange::new(numbered(id("1"), n))));
+        }
+        let (latch, steps_of_handlers) = (latch.clone(), steps.clone());
+        let kind = Doing::new([named("test", "thing")], move |exchange: Exchange<Command>| {
+            let (latch, steps) = (latch.clone(), steps_of_handlers.clone());
+            async move {
+                if name == "second" {
+                    latch.released().await;
+                }
+                if number(exchange.message()) == 2 {
+                    steps.note(format!("last of {name}"));
+                }
+                Handled::Succeeded
+            }
+        });
+        Arc::new(on(Noted::of(name, steps), kind, ScriptedBus::of([script])))
+    })
+}
+
+#[test]
+fn each_dispatcher_stops_the_supplier_it_owns_once_after_its_messages_in_reverse_order() {
+    let (steps, latch) = (Steps::default(), Latch::new());
+    let dispatchers = owners(&steps, &latch);
+    let runtime = runtime_of(dispatchers.iter().map(|one| one.clone() as Arc<dyn Component>));
+    finish(runtime.start()).expect("starts");
+    let accepted = |one: &Dispatcher<Doing>| one.work().expect("a ledger").accepted;
+    eventually("all are admitted", || dispatchers.iter().all(|one| accepted(one) == 3));
+    let stop = runtime.stop();
+    latch.release();
+    assert!(finish(stop).is_clean());
+    let stops = ["stop second", "stop first"];
+    assert_eq!(
+        steps.taken().iter().filter(|step| !step.starts_with("last")).collect::<Vec<_>>(),
+        stops,
+        "each once, and the later component first"
+    );
+    let at = |step: &str| steps.taken().iter().position(|taken| taken == step).expect("it happened");
+    assert!(at("last of second") < at("stop second"), "after its own messages");
+    assert!(at("last of first") < at("stop first"));
+}
+
+#[test]
+fn a_force_stops_every_supplier_that_is_owned_and_drops_what_waits_on_its_pools() {
+    let (steps, latch) = (Steps::default(), Latch::new());
+    let dispatchers = owners(&steps, &latch);
+    let runtime = runtime_of(dispatchers.iter().map(|one| one.clone() as Arc<dyn Component>));
+    finish(runtime.start()).expect("starts");
+    let [_, second] = &dispatchers;
+    let work = || second.work().expect("a ledger");
+    eventually("all are admitted", || work().accepted == 3);
+    finish(runtime.force_stop());
+    assert_eq!((steps.count("stop first"), steps.count("stop second")), (0, 0));
+    assert!(steps.count("force first") > 0 && steps.count("force second") > 0, "{:?}", steps.taken());
+    assert_eq!(
+        (work().discarded, work().in_flight),
+        (3, 0),
+        "the one that ran is cancelled, two are dropped"
+    );
+}
+
+#[test]
+fn suppliers_that_are_owned_share_the_one_deadline_of_the_stop() {
+    let (steps, never) = (Steps::default(), Latch::new());
+    let dispatchers = owners(&steps, &never);
+    let mut builder = Runtime::builder(crate::support::executor())
+        .quiet_period(std::time::Duration::ZERO)
+        .shutdown_timeout(std::time::Duration::from_millis(300));
+    for one in &dispatchers {
+        builder = builder.component(Stage::COMMANDS, one.clone() as Arc<dyn Component>);
+    }
+    let runtime = builder.build().expect("a valid runtime");
+    finish(runtime.start()).expect("starts");
+    eventually("all are admitted", || dispatchers[1].work().expect("a ledger").accepted == 3);
+    let report = finish(runtime.stop());
+    assert_eq!(report.ending, Ending::Forced, "{report}");
+    assert_eq!((steps.count("stop first"), steps.count("stop second")), (0, 0), "neither came to its turn");
+    assert!(steps.count("force first") > 0 && steps.count("force second") > 0, "{:?}", steps.taken());
 }
 
 #[test]
