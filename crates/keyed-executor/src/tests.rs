@@ -11,6 +11,8 @@ mod counting;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod faults;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod forgotten;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod mailbox_table;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod monitoring;

@@ -318,3 +318,33 @@ fn many_submitters_of_few_keys_all_get_in_whatever_the_bounds() {
         executor.close();
     }
 }
+
+#[test]
+fn a_waiter_is_woken_though_the_worker_never_comes_to_rest() {
+    let executor = executor("kw-busy", 1, 256);
+    let passed = Counter::new();
+    let count = passed.clone();
+    // Always ready: the worker takes nothing back on behalf of others because it has nothing else to do.
+    let busy = executor.dispatch(
+        futures_util::stream::repeat(0_u32),
+        |n: &u32| *n,
+        move |_| {
+            count.add(1);
+            std::future::ready(())
+        },
+    );
+    let gate = Latch::new();
+    let held = gate.clone();
+    let keyspace: Keyspace<u32, u32> =
+        executor.keyspace_with(options(1, 0), move |_| Script::ready().until(&held));
+    keyspace.try_submit(7, 1).expect("there is room");
+    let mut waits = Waits::new(&keyspace, 7, 2);
+    let before = passed.get();
+    passed.wait_for(before + 10_000);
+    assert!(!waits.goes_in_if_woken(), "nothing came back");
+    gate.release();
+    eventually("it goes in", || waits.goes_in_if_woken());
+    assert_eq!(finish(keyspace.drained()).handled, 2);
+    drop(busy);
+    executor.close();
+}

@@ -170,6 +170,19 @@ fn a_key_that_takes_the_place_of_another_inherits_its_count_as_error() {
 }
 
 #[test]
+fn the_room_of_a_text_is_used_again_by_the_key_that_takes_its_place() {
+    let mut sketch = Sketch::default();
+    for key in (0..32).chain(0..32) {
+        if let Some(at) = sketch.count(key) {
+            sketch.tell(at, format!("a text of key {key}"));
+        }
+    }
+    assert_eq!(sketch.count(100), None);
+    let at = sketch.count(100).expect("its text is asked for");
+    assert!(sketch.room(at).capacity() >= "a text of key 1".len());
+}
+
+#[test]
 fn the_gaps_between_samples_are_random_and_128_in_the_middle() {
     let mut sketch = Sketch::default();
     let mut drawn = vec![0_u32; 256];

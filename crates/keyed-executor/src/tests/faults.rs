@@ -80,15 +80,15 @@ fn without_a_single_thread_every_door_says_so_and_hands_the_message_back() {
 }
 
 /// A dispatch whose own code panics: what only a bug of this crate can do.
-struct Bug {
+pub(super) struct Bug {
     kind: Kind,
     /// Work that lies there.
-    work: AtomicUsize,
+    pub(super) work: AtomicUsize,
     figures: crate::figures::LaneFigures,
 }
 
 #[derive(PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// Kills its worker's thread.
     Panics,
     /// Brings work and wakes nobody.
@@ -96,7 +96,7 @@ enum Kind {
 }
 
 impl Bug {
-    fn new(kind: Kind) -> Arc<Self> {
+    pub(super) fn new(kind: Kind) -> Arc<Self> {
         Arc::new(Self { kind, work: AtomicUsize::new(0), figures: crate::figures::LaneFigures::default() })
     }
 }
