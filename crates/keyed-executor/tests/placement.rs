@@ -232,6 +232,39 @@ fn a_source_beside_a_held_worker_goes_on() {
 }
 
 #[test]
+fn a_first_message_that_was_dear_does_not_send_the_later_ones_of_its_source_elsewhere() {
+    const MESSAGES: u64 = 200;
+    let executor = without_rescue("first-dear", 2);
+    let (source, feed) = Source::<u64>::fed();
+    let (done, threads) = (Counter::new(), Arc::new(Mutex::new(Vec::new())));
+    let dispatch = {
+        let (done, threads) = (done.clone(), Arc::clone(&threads));
+        executor.dispatch(
+            source,
+            |n| *n,
+            move |n: u64| {
+                if n == 0 {
+                    a_while();
+                }
+                threads.lock().expect("no handler panics").push(thread());
+                done.add(1);
+                std::future::ready(())
+            },
+        )
+    };
+    for n in 0..MESSAGES {
+        feed.push(n);
+        done.wait_for(n + 1);
+    }
+    let threads = threads.lock().expect("no handler panics").clone();
+    // The source is asked where the first one ran. Each of the others costs less than to wake somebody for it, which is known
+    // once one of them has run on the other worker.
+    let at_home = threads.iter().filter(|thread| **thread == threads[0]).count();
+    assert!(at_home > 100, "{at_home} of {MESSAGES} ran where the source is asked");
+    dispatch.cancel();
+}
+
+#[test]
 fn two_keys_for_two_sleeping_workers_go_to_different_ones() {
     let executor = executor("plc-two", 2);
     let names: Arc<Mutex<Vec<String>>> = Arc::default();
