@@ -8,7 +8,7 @@ mod settle;
 #[path = "common/windowed.rs"]
 mod windowed;
 
-use keyed_executor::{Keyspace, Options, SubmitRefusal};
+use keyed_executor::{KeyedExecutor, Keyspace, Options, SubmitRefusal};
 use settle::settle;
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
@@ -372,14 +372,40 @@ fn a_hot_key_that_is_not_stuck_is_handled_in_order_through_the_overflow() {
 }
 
 #[test]
-fn a_key_whose_message_ended_has_room_at_the_next_submission() {
-    // A window so wide that what ended is not looked at before a thousand submissions came.
-    let executor = executor("iso-next", 1, 16_384);
-    let options = Options::new("limited").max_per_key(1).overflow(0);
-    let keyspace: Keyspace<u32, u32> = executor.keyspace_with(options, |_| async {});
-    for n in 0..10 {
-        keyspace.try_submit(1, n).expect("the one before has ended");
-        eventually("it ended", || keyspace.metrics().handled == u64::from(n) + 1);
-    }
+fn a_key_whose_message_ended_has_room_though_its_worker_never_came_to_rest() {
+    let executor = KeyedExecutor::builder()
+        .name("iso-next")
+        .workers(1)
+        .max_in_flight(16_384)
+        .rescue_threads(0)
+        .build()
+        .expect("the settings are in range");
+    let (begun, go_on) = (Latch::new(), Latch::new());
+    let (told, until) = (begun.clone(), go_on.clone());
+    executor
+        .execute(move || {
+            told.release();
+            until.wait();
+        })
+        .expect("the executor is open");
+    begun.wait();
+    // The first one ends in its lane's turn; in the turn of the next lane the worker is held.
+    let limited: Keyspace<u32, u32> =
+        executor.keyspace_with(Options::new("limited").max_per_key(1).overflow(0), |_| async {});
+    let gate = Latch::new();
+    let held = gate.clone();
+    let holds: Keyspace<u32, u32> = executor.keyspace(move |_| {
+        held.wait();
+        std::future::ready(())
+    });
+    limited.try_submit(1, 0).expect("there is room");
+    holds.try_submit(1, 0).expect("there is room");
+    go_on.release();
+    eventually("it ended", || limited.metrics().handled == 1);
+    limited.try_submit(1, 1).expect("what ended is looked at, though no worker took it back");
+    let refused = limited.try_submit(1, 2).expect_err("this one waits behind the held worker");
+    assert_eq!(refused.reason, SubmitRefusal::KeyFull);
+    gate.release();
+    assert_eq!(finish(limited.drained()).handled, 2);
     executor.close();
 }

@@ -321,30 +321,38 @@ fn many_submitters_of_few_keys_all_get_in_whatever_the_bounds() {
 
 #[test]
 fn a_waiter_is_woken_though_the_worker_never_comes_to_rest() {
-    let executor = executor("kw-busy", 1, 256);
-    let passed = Counter::new();
-    let count = passed.clone();
-    // Always ready: the worker takes nothing back on behalf of others because it has nothing else to do.
-    let busy = executor.dispatch(
-        futures_util::stream::repeat(0_u32),
-        |n: &u32| *n,
-        move |_| {
-            count.add(1);
-            std::future::ready(())
-        },
-    );
-    let gate = Latch::new();
-    let held = gate.clone();
+    let executor = KeyedExecutor::builder()
+        .name("kw-held")
+        .workers(1)
+        .rescue_threads(0)
+        .build()
+        .expect("the settings are in range");
+    let (ends, gate) = (Latch::new(), Latch::new());
+    let (until, held) = (ends.clone(), gate.clone());
     let keyspace: Keyspace<u32, u32> =
-        executor.keyspace_with(options(1, 0), move |_| Script::ready().until(&held));
+        executor.keyspace_with(options(1, 0), move |_| Script::ready().until(&until));
     keyspace.try_submit(7, 1).expect("there is room");
+    eventually("it waits", || keyspace.metrics().waiting == 1);
     let mut waits = Waits::new(&keyspace, 7, 2);
-    let before = passed.get();
-    passed.wait_for(before + 10_000);
-    assert!(!waits.goes_in_if_woken(), "nothing came back");
-    gate.release();
+    let (begun, go_on) = (Latch::new(), Latch::new());
+    let (told, stays) = (begun.clone(), go_on.clone());
+    executor
+        .execute(move || {
+            told.release();
+            stays.wait();
+        })
+        .expect("the executor is open");
+    begun.wait();
+    let holds: Keyspace<u32, u32> = executor.keyspace(move |_| {
+        held.wait();
+        std::future::ready(())
+    });
+    holds.try_submit(1, 1).expect("there is room");
+    // The message ends in its lane's turn; in the turn of the next lane the worker is held.
+    ends.release();
+    go_on.release();
     eventually("it goes in", || waits.goes_in_if_woken());
+    gate.release();
     assert_eq!(finish(keyspace.drained()).handled, 2);
-    drop(busy);
     executor.close();
 }

@@ -172,6 +172,19 @@ fn the_textual_form_tells_name_and_settings() {
 }
 
 #[test]
+fn the_textual_form_of_a_dispatch_tells_whether_it_ended() {
+    let executor = executor("wrk-said", 1);
+    let gate = Latch::new();
+    let held = gate.clone();
+    let dispatch =
+        executor.dispatch(stream::iter([0_u32]), |n: &u32| *n, move |_| Script::ready().until(&held));
+    assert!(format!("{dispatch:?}").contains("ended: false"), "{dispatch:?}");
+    gate.release();
+    eventually("it ended", || format!("{dispatch:?}").contains("ended: true"));
+    executor.close();
+}
+
+#[test]
 fn the_shared_executor_is_one_and_stays_open() {
     let (one, other) = (KeyedExecutor::shared(), KeyedExecutor::shared());
     assert!(std::ptr::eq(one, other));
