@@ -9,12 +9,15 @@
 
 use std::time::Duration;
 
-use crate::sync::{AtomicU32, Mutex, Ordering, Thread, current, fence, lock, park, park_timeout};
+use crate::sync::{AtomicU32, Mutex, Ordering, Thread, current, fence, lock, park, park_timeout, yield_now};
 use crate::time::nanos;
 
 const AWAKE: u32 = 0;
 const SLEEPING: u32 = 1;
 const GONE: u32 = 2;
+/// How often a worker offers its processor to others before it parks: together about as long as waking a thread costs who
+/// wakes it (docs/adr/0009). A model has no time to lose.
+const YIELDS: u32 = if cfg!(any(keyed_loom, keyed_shuttle)) { 0 } else { 24 };
 
 /// What a notifier found.
 #[must_use]
@@ -88,6 +91,18 @@ impl Sleeper {
     /// The worker found something in its last look and stays awake.
     pub(crate) fn cancel(&self) {
         self.word.swap(AWAKE, Ordering::AcqRel);
+    }
+
+    /// Lets other threads run, some microseconds at most, as long as nobody changed the word.
+    ///
+    /// A notifier that comes meanwhile has no thread to wake, which saves it the system call.
+    pub(crate) fn let_others_run(&self) {
+        for _ in 0..YIELDS {
+            if !self.sleeps() {
+                return;
+            }
+            yield_now();
+        }
     }
 
     /// Sleeps until a notifier changed the word. Spurious returns of `park` go back to sleep.

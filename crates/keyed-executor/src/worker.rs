@@ -32,6 +32,8 @@ const TASKS_A_ROUND: usize = 16;
 const BUSY_ROUNDS: u32 = 16;
 /// With so many cold dispatches every second round asks all of them for news, with twice as many every third.
 const COLD_A_ROUND: usize = 32;
+/// A worker whose last sleep was shorter lets others run before it parks: messages come faster than threads wake.
+const BRIEF_NS: u64 = 1_000_000;
 /// Polls of an empty worker between two looks at the clock while it spins.
 const POLLS_A_LOOK: u32 = 32;
 
@@ -282,6 +284,7 @@ fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
     let spin = u64::try_from(shared.config.spin.as_nanos()).unwrap_or(u64::MAX);
     // The first wait of a thread counts as infinitely long (KE-16).
     let mut last_wait = u64::MAX;
+    let mut last_sleep = u64::MAX;
     let mut busy_rounds = 0;
     let mut rounds_since_scan = usize::MAX;
     loop {
@@ -322,8 +325,14 @@ fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
         }
         worker.counters.parks.add(1);
         let asleep_at = worker.clock.read();
-        cx.park_while(|| worker.sleeper.sleep());
-        worker.counters.asleep.add(worker.clock.read() - asleep_at);
+        cx.park_while(|| {
+            if last_sleep < BRIEF_NS {
+                worker.sleeper.let_others_run();
+            }
+            worker.sleeper.sleep();
+        });
+        last_sleep = worker.clock.read() - asleep_at;
+        worker.counters.asleep.add(last_sleep);
         shared.rescue.watch();
         if spin > 0 {
             last_wait = nanos() - ran_dry_at;
