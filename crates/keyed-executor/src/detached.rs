@@ -10,7 +10,6 @@ use std::hash::Hash;
 use crate::cx::Cx;
 use crate::engine::{Engine, ErrorOf};
 use crate::error::Outcome;
-use crate::lane::Resident;
 use crate::mailbox::NONE;
 use crate::mailbox::state::{Duty, Event};
 use crate::sync::lock;
@@ -41,7 +40,9 @@ where
     pub(crate) unsafe fn lane_has_detached(&self, cx: &Cx<'_>) -> bool {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe {
-            self.plain(cx.worker.index(), |plain| plain.residents.iter().any(|resident| resident.detached))
+            let worker = cx.worker.index();
+            let residents = self.plain(worker, |plain| plain.residents.len() as u32);
+            (0..residents).any(|entry| self.is_detached(worker, entry))
         }
     }
 
@@ -65,13 +66,15 @@ where
         unsafe {
             let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::Take));
             debug_assert_eq!(duty, Duty::Release);
-            self.plain(worker, |plain| {
-                if plain.residents.len() <= entry as usize {
-                    plain.residents.resize_with(entry as usize + 1, Resident::default);
-                }
-                plain.residents[entry as usize].detached = true;
-            });
+            let marked = self.resident(worker, entry, |resident| resident.detached = true);
+            debug_assert!(marked.is_some(), "what runs was given its waker before");
         }
+    }
+
+    /// Whether a thread that lost this seat is inside the handler of an entry.
+    pub(crate) unsafe fn is_detached(&self, worker: usize, entry: u32) -> bool {
+        // SAFETY: rule 1 of seat/README.md: this function's contract.
+        unsafe { self.resident(worker, entry, |resident| resident.detached) == Some(true) }
     }
 
     /// Leaves the outcome of a detached message, from the thread that lost the seat.
@@ -92,7 +95,7 @@ where
             // SAFETY: rules 1 to 4 of seat/README.md: the entry is placed on this worker and nobody is inside its
             // handler any more: its outcome is here.
             unsafe {
-                self.plain(worker, |plain| plain.residents[entry as usize].detached = false);
+                self.resident(worker, entry, |resident| resident.detached = false);
                 if let Ran::Pending { .. } = ran {
                     let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::HandInPending));
                     debug_assert_eq!(duty, Duty::Queue);

@@ -1,7 +1,7 @@
 //! Which keys are live: an open-addressing table from a key's hash to its entry.
 //!
-//! It holds (hash, entry) pairs only; whether two keys are equal is the caller's question, asked for entries whose
-//! whole hash agrees. Its size is fixed by the window, at most half full, so it never grows, never rehashes and never
+//! It holds (tag, entry) pairs only, a tag being the half of a hash that leads to its place; whether two keys are equal is
+//! the caller's question, asked for entries whose tag agrees. Its size is fixed by the window, at most half full, so it never grows, never rehashes and never
 //! allocates after it was made. Removal shifts later pairs back instead of leaving tombstones, so a table that saw a
 //! hundred million short-lived keys is as fast as a new one.
 //!
@@ -9,9 +9,20 @@
 
 use crate::mailbox::NONE;
 
+/// What the directory keeps of a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag(u32);
+
+impl Tag {
+    #[inline]
+    pub(crate) fn of(hash: u64) -> Self {
+        Self(hash as u32)
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Pair {
-    hash: u64,
+    tag: Tag,
     entry: u32,
 }
 
@@ -26,7 +37,11 @@ impl Directory {
     /// A directory for at most `window` live keys.
     pub(crate) fn new(window: usize) -> Self {
         let room = (window * 2).next_power_of_two().max(8);
-        Self { pairs: vec![Pair { hash: 0, entry: NONE }; room].into_boxed_slice(), mask: room - 1, live: 0 }
+        Self {
+            pairs: vec![Pair { tag: Tag(0), entry: NONE }; room].into_boxed_slice(),
+            mask: room - 1,
+            live: 0,
+        }
     }
 
     /// How many keys are live.
@@ -35,20 +50,20 @@ impl Directory {
     }
 
     #[inline]
-    fn home(&self, hash: u64) -> usize {
-        hash as usize & self.mask
+    fn home(&self, tag: Tag) -> usize {
+        tag.0 as usize & self.mask
     }
 
-    /// The entry of a live key: the first with this hash that `same` accepts.
+    /// The entry of a live key: the first with this tag that `same` accepts.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
-        let mut at = self.home(hash);
+    pub(crate) fn find(&self, tag: Tag, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mut at = self.home(tag);
         loop {
             let pair = self.pairs[at];
             if pair.entry == NONE {
                 return None;
             }
-            if pair.hash == hash && same(pair.entry) {
+            if pair.tag == tag && same(pair.entry) {
                 return Some(pair.entry);
             }
             at = (at + 1) & self.mask;
@@ -57,12 +72,12 @@ impl Directory {
 
     /// Adds a key that is not in the directory.
     #[inline]
-    pub(crate) fn insert(&mut self, hash: u64, entry: u32) {
-        let mut at = self.home(hash);
+    pub(crate) fn insert(&mut self, tag: Tag, entry: u32) {
+        let mut at = self.home(tag);
         while self.pairs[at].entry != NONE {
             at = (at + 1) & self.mask;
         }
-        self.pairs[at] = Pair { hash, entry };
+        self.pairs[at] = Pair { tag, entry };
         self.live += 1;
     }
 
@@ -71,8 +86,8 @@ impl Directory {
     /// # Panics
     /// If it is not there, which is a bug of this crate.
     #[inline]
-    pub(crate) fn remove(&mut self, hash: u64, entry: u32) {
-        let mut at = self.home(hash);
+    pub(crate) fn remove(&mut self, tag: Tag, entry: u32) {
+        let mut at = self.home(tag);
         while self.pairs[at].entry != entry {
             assert!(self.pairs[at].entry != NONE, "a key is forgotten once, and only a live one");
             at = (at + 1) & self.mask;
@@ -80,7 +95,7 @@ impl Directory {
         let mut hole = at;
         let mut next = (hole + 1) & self.mask;
         while self.pairs[next].entry != NONE {
-            let home = self.home(self.pairs[next].hash);
+            let home = self.home(self.pairs[next].tag);
             // The pair may move back into the hole if its home is not between the hole and itself.
             if (next.wrapping_sub(home) & self.mask) >= (next.wrapping_sub(hole) & self.mask) {
                 self.pairs[hole] = self.pairs[next];
@@ -119,17 +134,17 @@ mod tests {
             for _ in 0..400 {
                 let entry = (random() % 16) as u32;
                 if let Some(hash) = model.remove(&entry) {
-                    directory.remove(hash, entry);
+                    directory.remove(Tag::of(hash), entry);
                 } else {
                     let hash = (random() % 5) + 28;
-                    directory.insert(hash, entry);
+                    directory.insert(Tag::of(hash), entry);
                     model.insert(entry, hash);
                 }
                 assert_eq!(directory.live(), model.len(), "seed {seed}");
                 for probe in 0..16u32 {
                     let expected = model.get(&probe).copied();
                     let hash = expected.unwrap_or(30);
-                    let found = directory.find(hash, |found| found == probe);
+                    let found = directory.find(Tag::of(hash), |found| found == probe);
                     assert_eq!(found, expected.map(|_| probe), "seed {seed}");
                 }
             }

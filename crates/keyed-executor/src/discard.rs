@@ -46,7 +46,7 @@ where
                 }
             }
             for entry in 0..residents as u32 {
-                if self.plain(worker, |plain| plain.residents[entry as usize].detached) {
+                if self.is_detached(worker, entry) {
                     self.discard_queue(cx, entry);
                 }
             }

@@ -54,9 +54,10 @@ pub(crate) fn text_of<K: Debug>(key: &K) -> String {
 /// The handler's error type.
 pub(crate) type ErrorOf<F> = <<F as Future>::Output as Outcome>::Error;
 
-/// Where a mailbox and its running future live; never moved while a future is in it.
-#[repr(align(64))]
-pub(crate) struct Place64<F> {
+/// Where a mailbox and its running future live; never moved while a future is in it. Half a line is what places are laid
+/// out by: neighbours are mostly one worker's (`intake/numbers.rs`).
+#[repr(align(32))]
+pub(crate) struct Residence<F> {
     pub(crate) mailbox: UnsafeCell<Mailbox>,
     pub(crate) future: UnsafeCell<MaybeUninit<F>>,
 }
@@ -89,7 +90,7 @@ where
     /// When each message reached its worker, in ticks; as the links, a part of its slot.
     reached: Box<[UnsafeCell<u32>]>,
     keys: Box<[UnsafeCell<MaybeUninit<K>>]>,
-    pub(crate) places: Box<[Place64<F>]>,
+    pub(crate) places: Box<[Residence<F>]>,
     pub(crate) lanes: Box<[CachePadded<Lane>]>,
     pub(crate) credit: Credit,
     hasher: KeyHasher,
@@ -151,7 +152,7 @@ where
             reached: (0..slots).map(|_| UnsafeCell::new(0)).collect(),
             keys: (0..window).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
             places: (0..window)
-                .map(|_| Place64 {
+                .map(|_| Residence {
                     mailbox: UnsafeCell::new(Mailbox::new()),
                     future: UnsafeCell::new(MaybeUninit::uninit()),
                 })

@@ -105,17 +105,6 @@ impl Ring {
     }
 }
 
-/// What a lane keeps for an entry that was placed on its worker.
-#[derive(Default)]
-pub(crate) struct Resident {
-    /// The entry's waker on this worker, made with its first poll here.
-    pub(crate) cell: Option<Arc<WakeCell>>,
-    /// Whether its future waits for a wake.
-    pub(crate) waiting: bool,
-    /// Whether a thread that lost its seat is inside its handler.
-    pub(crate) detached: bool,
-}
-
 /// What the worker counts since it last published.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
@@ -142,7 +131,8 @@ pub(crate) struct Plain {
     /// First and last ready mailbox; how many is one of the lane's figures.
     pub(crate) ready_head: u32,
     pub(crate) ready_tail: u32,
-    pub(crate) residents: Vec<Resident>,
+    /// The waker of each entry that was placed on this worker, made with its first poll here and kept.
+    pub(crate) residents: Vec<Option<Arc<WakeCell>>>,
     /// Messages taken off their mailboxes to be dropped.
     pub(crate) doomed: Vec<Item>,
     pub(crate) tally: Tally,

@@ -122,11 +122,8 @@ where
                 ready = self.mailbox(ready, |mailbox| mailbox.next_ready);
             }
             for entry in 0..residents as u32 {
-                let is_held = self.plain(worker, |plain| {
-                    let resident = &plain.residents[entry as usize];
-                    resident.waiting || resident.detached
-                });
-                if is_held {
+                let is_held = self.resident(worker, entry, |resident| resident.waiting || resident.detached);
+                if is_held == Some(true) {
                     self.look_at(entry, &mut coming, look);
                 }
             }

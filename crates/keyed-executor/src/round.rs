@@ -273,13 +273,9 @@ where
     pub(crate) unsafe fn take_waiting(&self, worker: usize, entry: u32) -> bool {
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         let waited = unsafe {
-            self.plain(worker, |plain| {
-                plain
-                    .residents
-                    .get_mut(entry as usize)
-                    .is_some_and(|resident| std::mem::replace(&mut resident.waiting, false))
-            })
+            self.resident(worker, entry, |resident| std::mem::replace(&mut resident.waiting, false))
         };
+        let waited = waited == Some(true);
         if waited {
             self.lanes[worker].figures.waiting.down();
         }

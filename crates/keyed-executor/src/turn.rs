@@ -14,12 +14,12 @@ use crate::credit::Then;
 use crate::cx::Cx;
 use crate::engine::{Engine, ErrorOf};
 use crate::error::{Cause, Outcome};
-use crate::lane::{Item, Resident, Tally};
+use crate::lane::{Item, Tally};
 use crate::mailbox::NONE;
 use crate::mailbox::state::{Duty, Event};
 use crate::meter::Meter;
 use crate::seat::token::Back;
-use crate::wake::{CellRef, WakeCell, polling};
+use crate::wake::{CellRef, Resident, WakeCell, polling};
 
 /// Completions are not held back for longer than this much expected work.
 const HELD_UP_NS: u64 = 20_000;
@@ -238,7 +238,7 @@ where
             if self.mailbox(entry, |mailbox| mailbox.on(event)) == Duty::Queue {
                 self.push_ready(worker, entry);
             } else {
-                self.plain(worker, |plain| plain.residents[entry as usize].waiting = true);
+                self.resident(worker, entry, |resident| resident.waiting = true);
                 self.lanes[worker].figures.waiting.up();
             }
         }
@@ -250,15 +250,33 @@ where
         // SAFETY: rule 1 of seat/README.md: this function's contract.
         unsafe {
             self.plain(cx.worker.index(), |plain| {
-                if let Some(Resident { cell: Some(cell), .. }) = plain.residents.get(entry as usize) {
+                if let Some(Some(cell)) = plain.residents.get(entry as usize) {
                     return cell.borrowed();
                 }
                 let attached = plain.attached.expect("a lane runs only while it is attached");
                 if plain.residents.len() <= entry as usize {
-                    plain.residents.resize_with(entry as usize + 1, Resident::default);
+                    let room = (entry as usize + 1).next_power_of_two().min(self.window);
+                    plain.residents.resize_with(room, || None);
                 }
                 let cell = WakeCell::new(crate::sync::Arc::clone(cx.worker), attached, entry);
-                plain.residents[entry as usize].cell.insert(cell).borrowed()
+                plain.residents[entry as usize].insert(cell).borrowed()
+            })
+        }
+    }
+
+    /// Works on what the lane keeps for an entry; None if the entry was never polled there.
+    #[inline]
+    pub(crate) unsafe fn resident<R>(
+        &self,
+        worker: usize,
+        entry: u32,
+        access: impl FnOnce(&mut Resident) -> R,
+    ) -> Option<R> {
+        // SAFETY: rule 1 of seat/README.md: this function's contract, for the lane and for its cells.
+        unsafe {
+            self.plain(worker, |plain| {
+                let cell = plain.residents.get(entry as usize)?.as_ref()?;
+                Some(cell.resident(access))
             })
         }
     }

@@ -32,10 +32,20 @@ pub(crate) struct WakeCell {
     worker: Arc<Worker>,
     attached: AttachId,
     entry: u32,
+    resident: UnsafeCell<Resident>,
+}
+
+/// What the worker keeps for an entry that was placed on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Resident {
+    /// Whether its future waits for a wake.
+    pub(crate) waiting: bool,
+    /// Whether a thread that lost its seat is inside its handler.
+    pub(crate) detached: bool,
 }
 
 // SAFETY: rule 8 of seat/README.md: `next` is touched only by the thread that set `notified`, then by the one that
-// took the stack; everything else is immutable or atomic.
+// took the stack; rule 1: `resident` is touched by the holder of the seat only; everything else is immutable or atomic.
 unsafe impl Send for WakeCell {}
 // SAFETY: as above.
 unsafe impl Sync for WakeCell {}
@@ -48,7 +58,18 @@ impl WakeCell {
             worker,
             attached,
             entry,
+            resident: UnsafeCell::new(Resident::default()),
         })
+    }
+
+    /// Works on what the worker keeps for the entry.
+    ///
+    /// # Safety
+    /// Rule 1 of seat/README.md: the caller holds the seat of the cell's worker; `access` calls no user code.
+    #[inline]
+    pub(crate) unsafe fn resident<R>(&self, access: impl FnOnce(&mut Resident) -> R) -> R {
+        // SAFETY: the caller's contract.
+        self.resident.with_mut(|resident| access(unsafe { &mut *resident }))
     }
 
     /// Under which number the cell's dispatch is attached.

@@ -76,7 +76,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// README, "Sizes": bytes of an executor of two workers before its first work.
 const IDLE: i64 = 8 * 1024;
 /// README, "Sizes": bytes of a live mailbox beside its message, its key and its future, on two workers.
-const MAILBOX: i64 = 240;
+const MAILBOX: i64 = 160;
 
 /// As large as a message of the workloads.
 type Message = [u64; 12];
