@@ -37,7 +37,7 @@ fn loom_credit_vs_waiter() {
         }));
         assert_eq!(credit.returned(), 2);
         for giver in givers {
-            giver.join().expect("a giver ends");
+            let _ = giver.join().expect("a giver ends");
         }
     });
 }
