@@ -1,7 +1,7 @@
 //! Changes made to the executor by a tool, which its tests have to notice.
 //!
 //! It owns the command line only: which changes are made and which tests judge them is .cargo/mutants.toml, what
-//! survived and why is in docs/verification.md. The tool is cargo-mutants, to be installed by whoever wants it; all
+//! survived and why is in docs/mutants.md. The tool is cargo-mutants, to be installed by whoever wants it; all
 //! changes take hours, `--shard K/N` takes a part. Invariant: the work tree stays as it is, the tool works on a copy.
 
 use crate::shell::Shell;
