@@ -1,12 +1,17 @@
 //! What both doors of a dispatch share: its messages, its lanes and its life.
 //!
 //! An engine owns the arrays (slots, keys, places), one lane per worker, the credit and the first failure. What is done
-//! with a slot is `engine/slots.rs`, how it ends is `engine/life.rs`. The doors
-//! (`source.rs`, `keyspace.rs`) own an intake beside it and decide what is accepted; `turn.rs` runs what was accepted.
+//! with a slot is `engine/slots.rs`, with a key `engine/keys.rs`; what was accepted reaches its worker through
+//! `engine/handover.rs`, and how it ends is `engine/life.rs`. The doors (`source.rs`, `keyspace.rs`) own an intake beside it
+//! and decide what is accepted; `turn.rs` runs what was accepted.
 //! Who may touch which part when is `seat/README.md`. An engine never decides where a key goes.
 
+mod handover;
+mod keys;
 mod life;
 mod slots;
+
+pub(crate) use keys::text_of;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -23,17 +28,12 @@ use crate::figures::Refusals;
 use crate::hash::KeyHasher;
 use crate::hot::Samples;
 use crate::intake::bounds::Limits;
-use crate::intake::{Intake, Place};
-use crate::lane::{Item, Lane, Plain};
-use crate::lanes::Lanes;
+use crate::lane::{Lane, Plain};
 use crate::mailbox::{Mailbox, NONE};
 use crate::options::{Audit, Options};
-use crate::placement::{Doing, LaneView};
 use crate::shared::Shared;
-use crate::sleep::Notified;
 use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, UnsafeCell};
 use crate::turn::Lost;
-use crate::worker::Job;
 
 /// The life of a dispatch: it only goes up.
 pub(crate) mod phase {
@@ -43,12 +43,6 @@ pub(crate) mod phase {
     pub(crate) const STOPPING: u8 = 1;
     /// Nothing is left; its workers may forget it.
     pub(crate) const ENDED: u8 = 2;
-}
-
-/// A key as its `Debug` writes it.
-#[cold]
-pub(crate) fn text_of<K: Debug>(key: &K) -> String {
-    crate::contain::contain(|| format!("{key:?}")).unwrap_or_else(|_| "<its Debug panicked>".to_owned())
 }
 
 /// The handler's error type.
@@ -170,163 +164,6 @@ where
             shared,
         }
     }
-
-    // ---- keys, with the intake in hand ----
-
-    /// The hash of a key: computed once for each message.
-    #[inline]
-    pub(crate) fn hash(&self, key: &K) -> u64 {
-        self.hasher.hash(key)
-    }
-
-    /// Where a key is.
-    #[inline]
-    pub(crate) fn find(&self, intake: &Intake, hash: u64, key: &K) -> Place {
-        #[cfg(all(test, not(any(keyed_loom, keyed_shuttle))))]
-        if crate::tests::breaks::happens(crate::tests::breaks::Break::KeyMissed) {
-            return Place::Absent;
-        }
-        intake.find(hash, |entry| {
-            // SAFETY: rule 6 of seat/README.md: the entry is in the directory, so its key was written and not dropped.
-            self.keys[entry as usize].with(|known| unsafe { (*known).assume_init_ref() == key })
-        })
-    }
-
-    /// Makes a key live.
-    #[inline]
-    pub(crate) fn admit(&self, intake: &mut Intake, hash: u64, key: K, worker: usize) -> u32 {
-        let entry = intake.admit(hash, worker);
-        // SAFETY: rule 6 of seat/README.md: the entry was free, so nobody reads its key.
-        self.keys[entry as usize].with_mut(|place| unsafe { (*place).write(key) });
-        entry
-    }
-
-    /// A key as its `Debug` writes it, while a message of its entry is outstanding.
-    #[cold]
-    pub(crate) fn key_text(&self, entry: u32) -> String {
-        self.with_key(entry, text_of)
-    }
-
-    /// Reads a key while a message of its entry is outstanding.
-    pub(crate) fn with_key<R>(&self, entry: u32, read: impl FnOnce(&K) -> R) -> R {
-        // SAFETY: rule 6 of seat/README.md: a message of this entry is outstanding.
-        self.keys[entry as usize].with(|key| read(unsafe { (*key).assume_init_ref() }))
-    }
-
-    /// Takes completions back from every lane; keys without messages are forgotten, permits are free.
-    ///
-    /// The keys go into `dead`: their `Drop` is the user's, and the caller may hold a lock.
-    #[inline]
-    pub(crate) fn reclaim(&self, intake: &mut Intake, dead: &mut Vec<K>) {
-        intake.since_reclaim = 0;
-        for (index, lane) in self.lanes.iter().enumerate() {
-            let published = lane.completions.published();
-            while intake.reclaimed[index] < published {
-                // SAFETY: rule 5 of seat/README.md: the caller owns the intake, so it is the lane's only consumer.
-                let item = unsafe { lane.completions.read(intake.reclaimed[index]) };
-                intake.reclaimed[index] += 1;
-                if intake.give_back(item.entry(), item.slot()) {
-                    self.bury_key(item.entry(), dead);
-                }
-            }
-        }
-    }
-
-    /// Moves a key that was forgotten out of its place, for the caller to drop.
-    #[inline]
-    fn bury_key(&self, entry: u32, dead: &mut Vec<K>) {
-        // SAFETY: rule 6 of seat/README.md: the entry was just forgotten, its last message came back.
-        let key = self.keys[entry as usize].with_mut(|key| unsafe { (*key).assume_init_read() });
-        if std::mem::needs_drop::<K>() {
-            dead.push(key);
-        }
-    }
-
-    /// Drops the keys that are still live when the dispatch itself is dropped.
-    pub(crate) fn drop_keys(&self, intake: &mut Intake, dead: &mut Vec<K>) {
-        self.reclaim(intake, dead);
-        let live: Vec<u32> = intake.live_entries().collect();
-        for entry in live {
-            self.bury_key(entry, dead);
-        }
-        for key in dead.drain(..) {
-            crate::contain::drop_contained("a key", key);
-        }
-    }
-
-    // ---- handing over, with the intake in hand ----
-
-    /// What the intake knows of a worker's lane.
-    #[inline]
-    pub(crate) fn view(&self, pushed: u64, worker: usize) -> LaneView {
-        let lane = &self.lanes[worker];
-        LaneView {
-            queued: pushed.saturating_sub(lane.taken.load(Ordering::Relaxed)),
-            cost: lane.cost.load(Ordering::Relaxed),
-            worker: Doing::Anything,
-        }
-    }
-
-    /// Chooses the worker of a new key and starts its thread if it has none.
-    #[inline]
-    pub(crate) fn choose(&self, intake: &mut Intake) -> Option<usize> {
-        let Intake { placement, pushed, .. } = intake;
-        placement.choose(
-            &self.shared.workers,
-            |worker| self.view(pushed[worker], worker),
-            |worker| self.shared.ensure_started(worker).is_ok(),
-        )
-    }
-
-    /// Shows a message to its worker, which `me` has to hand the dispatch to first if it never had a message.
-    #[inline]
-    pub(crate) fn push(
-        &self,
-        intake: &mut Intake,
-        worker: usize,
-        item: Item,
-        me: impl FnOnce() -> Arc<dyn Lanes>,
-    ) {
-        let lane = &self.lanes[worker];
-        // Relaxed: only the intake's owner writes it.
-        if !lane.attached.load(Ordering::Relaxed) {
-            self.attach(worker, me());
-        }
-        intake.add(item.entry());
-        let position = intake.pushed[worker];
-        // SAFETY: rule 5 of seat/README.md: the caller owns the intake, so it is the inbox's only producer.
-        unsafe { lane.inbox.write(position, item) };
-        intake.pushed[worker] = position + 1;
-        lane.inbox.publish(position + 1);
-    }
-
-    /// Hands the dispatch to a worker, before its first message goes there.
-    #[cold]
-    pub(crate) fn attach(&self, worker: usize, me: Arc<dyn Lanes>) {
-        // Release: pairs with the Acquire in `notify_lanes`.
-        self.lanes[worker].attached.store(true, Ordering::Release);
-        self.shared.workers[worker].jobs().push(Job::Attach(me));
-    }
-
-    /// Makes sure a worker looks at what was pushed. If its thread died meanwhile, what it will never take is dropped
-    /// here.
-    #[inline]
-    pub(crate) fn notify(&self, worker: usize) {
-        if self.shared.workers[worker].sleeper().notify() == Notified::Gone {
-            self.shared.sweep(worker);
-        }
-    }
-
-    /// Makes every worker that has a lane of this dispatch look at it.
-    pub(crate) fn notify_lanes(&self) {
-        for (lane, worker) in self.lanes.iter().zip(&self.shared.workers) {
-            if lane.attached.load(Ordering::Acquire) {
-                let _ = worker.sleeper().notify();
-            }
-        }
-    }
-
-    // ---- the worker's side, with the seat in hand ----
 
     /// Works on a lane's plain data.
     ///
