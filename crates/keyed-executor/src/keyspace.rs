@@ -5,7 +5,10 @@
 //! (`try_submit`) or its submitter waits on the credit (`submit`). The last handle dropped closes the door; what was
 //! accepted is finished.
 
+mod accept;
 mod core;
+mod door;
+mod end;
 mod lanes;
 mod waiting;
 mod watch;

@@ -13,7 +13,8 @@ use std::future::Future;
 use std::hash::Hash;
 use std::task::{Wake, Waker};
 
-use super::core::{Core, WATCH};
+use super::core::Core;
+use super::end::WATCH;
 use super::waiting::For;
 use crate::contain::drop_contained;
 use crate::credit::{Need, Then, Ticket};
