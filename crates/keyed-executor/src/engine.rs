@@ -48,8 +48,8 @@ pub(crate) mod phase {
 /// The handler's error type.
 pub(crate) type ErrorOf<F> = <<F as Future>::Output as Outcome>::Error;
 
-/// Where a mailbox and its running future live; never moved while a future is in it. Half a line is what places are laid
-/// out by: neighbours are mostly one worker's (`intake/numbers.rs`).
+/// Where a mailbox and its running future live; never moved while a future is in it. Laid out by half lines: whole ones
+/// were no faster, and a live key would take up to 32 bytes more.
 #[repr(align(32))]
 pub(crate) struct Residence<F> {
     pub(crate) mailbox: UnsafeCell<Mailbox>,

@@ -7,7 +7,6 @@
 //! It does not move messages: the engine's arrays hold them, and `engine.rs` pushes what the intake decided.
 
 pub(crate) mod bounds;
-mod numbers;
 
 use crossbeam_utils::CachePadded;
 
@@ -16,7 +15,6 @@ use crate::lane::Lane;
 use crate::mailbox::NONE;
 use crate::placement::Placement;
 use bounds::{Bounds, Lack, Limits, Permit};
-use numbers::Numbers;
 
 /// What the intake knows about a live key; the key itself lies beside it in the engine's array.
 #[derive(Clone, Copy)]
@@ -24,6 +22,50 @@ struct Entry {
     tag: Tag,
     outstanding: u32,
     worker: u32,
+}
+
+/// A stack of small numbers that were given back, over those that never were given out.
+struct Free {
+    returned: Vec<u32>,
+    fresh: u32,
+    end: u32,
+}
+
+impl Free {
+    fn new(end: usize) -> Self {
+        Self { returned: Vec::new(), fresh: 0, end: end as u32 }
+    }
+
+    /// The number that `take` would give.
+    #[inline]
+    fn peek(&self) -> Option<u32> {
+        match self.returned.last() {
+            Some(number) => Some(*number),
+            None if self.fresh < self.end => Some(self.fresh),
+            None => None,
+        }
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<u32> {
+        if let Some(number) = self.returned.pop() {
+            return Some(number);
+        }
+        if self.fresh == self.end {
+            return None;
+        }
+        self.fresh += 1;
+        Some(self.fresh - 1)
+    }
+
+    #[inline]
+    fn give(&mut self, number: u32) {
+        self.returned.push(number);
+    }
+
+    fn len(&self) -> usize {
+        self.returned.len() + (self.end - self.fresh) as usize
+    }
 }
 
 /// Where a message's key is.
@@ -39,8 +81,8 @@ pub(crate) enum Place {
 pub(crate) struct Intake {
     directory: Directory,
     entries: Vec<Entry>,
-    free_entries: Numbers,
-    free_slots: Numbers,
+    free_entries: Free,
+    free_slots: Free,
     pub(crate) placement: Placement,
     /// What is counted beside the window, if anything is.
     pub(crate) bounds: Bounds,
@@ -61,8 +103,8 @@ impl Intake {
         Self {
             directory: Directory::new(window),
             entries: Vec::new(),
-            free_entries: Numbers::new(window, workers),
-            free_slots: Numbers::new(window + limits.overflow as usize, workers),
+            free_entries: Free::new(window),
+            free_slots: Free::new(window + limits.overflow as usize),
             placement: Placement::new(workers, start),
             bounds: Bounds::new(limits, window + limits.overflow as usize),
             pushed: vec![0; workers].into_boxed_slice(),
@@ -77,7 +119,7 @@ impl Intake {
     /// Permits of the window that are free.
     #[inline]
     pub(crate) fn room(&self) -> usize {
-        self.free_slots.free() - self.bounds.overflow_free()
+        self.free_slots.len() - self.bounds.overflow_free()
     }
 
     /// Messages of a live key that are outstanding.
@@ -135,23 +177,23 @@ impl Intake {
         }
     }
 
-    /// The entry that the next new key on a worker would get; None without room. It stays free.
+    /// The entry that the next new key would get; None without room. It stays free.
     #[inline]
-    pub(crate) fn next_entry(&self, worker: usize) -> Option<u32> {
-        self.free_entries.peek(worker)
+    pub(crate) fn next_entry(&self) -> Option<u32> {
+        self.free_entries.peek()
     }
 
-    /// The slot that the next message for a worker gets; no slot's number if all are taken.
+    /// The slot that is given out next; no slot's number if all are taken.
     #[inline]
-    pub(crate) fn next_slot(&self, worker: usize) -> usize {
-        self.free_slots.peek(worker).unwrap_or(NONE) as usize
+    pub(crate) fn next_slot(&self) -> usize {
+        self.free_slots.peek().unwrap_or(NONE) as usize
     }
 
-    /// A slot for a message to a worker, None if all are taken. Without bounds a slot is a permit of the window; with
-    /// them the caller has asked what the message lacks, and charges it.
+    /// A slot for a message, None if all are taken. Without bounds a slot is a permit of the window; with them the caller
+    /// has asked what the message lacks, and charges it.
     #[inline]
-    pub(crate) fn take_slot(&mut self, worker: usize) -> Option<u32> {
-        let slot = self.free_slots.take(worker)?;
+    pub(crate) fn take_slot(&mut self) -> Option<u32> {
+        let slot = self.free_slots.take()?;
         self.accepted += 1;
         Some(slot)
     }
@@ -162,14 +204,11 @@ impl Intake {
     /// If there is no entry left, which is a bug: entries are as many as permits, and the caller holds a permit.
     #[inline]
     pub(crate) fn admit(&mut self, hash: u64, worker: usize) -> u32 {
-        let entry = self.free_entries.take(worker).expect("a permit was taken, so an entry is free");
+        let entry = self.free_entries.take().expect("a permit was taken, so an entry is free");
         let fresh = Entry { tag: Tag::of(hash), outstanding: 0, worker: worker as u32 };
         match self.entries.get_mut(entry as usize) {
             Some(known) => *known = fresh,
-            None => {
-                // A block of new numbers is given out in any order.
-                self.entries.resize(entry as usize + 1, fresh);
-            }
+            None => self.entries.push(fresh),
         }
         self.directory.insert(fresh.tag, entry);
         entry
@@ -184,19 +223,19 @@ impl Intake {
     /// A message came back; true if its key is not live any more and its entry is free again.
     #[inline]
     pub(crate) fn give_back(&mut self, entry: u32, slot: u32) -> bool {
+        self.free_slots.give(slot);
+        self.returned += 1;
         let known = &mut self.entries[entry as usize];
         known.outstanding -= 1;
-        let Entry { tag, outstanding, worker } = *known;
-        self.free_slots.give(slot, worker as usize);
-        self.returned += 1;
         if self.bounds.is_on {
-            self.bounds.give_back(entry, slot, outstanding);
+            self.bounds.give_back(entry, slot, known.outstanding);
         }
-        if outstanding > 0 {
+        if known.outstanding > 0 {
             return false;
         }
+        let tag = known.tag;
         self.directory.remove(tag, entry);
-        self.free_entries.give(entry, worker as usize);
+        self.free_entries.give(entry);
         true
     }
 

@@ -168,7 +168,7 @@ where
                 (engine.admit(intake, hash, given.take_key(), worker), worker, true)
             }
         };
-        let slot = intake.take_slot(worker).expect("there was room");
+        let slot = intake.take_slot().expect("there was room");
         if BOUNDED {
             let _ = intake.charge(entry, slot, waited.bytes);
         }
@@ -181,6 +181,6 @@ where
                 side.waiting.went_in(intake, ticket, entry);
             }
         }
-        Ok(Accepted { worker, next_slot: intake.next_slot(worker) })
+        Ok(Accepted { worker, next_slot: intake.next_slot() })
     }
 }

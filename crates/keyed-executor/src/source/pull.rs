@@ -350,7 +350,7 @@ where
         unsafe {
             let item = self.side(|side| {
                 side.budget -= 1;
-                let slot = side.intake.take_slot(worker).expect("the budget is within the window");
+                let slot = side.intake.take_slot().expect("the budget is within the window");
                 if CAREFUL {
                     if side.intake.charge(entry, slot, side.arriving) == Permit::Overflow {
                         // The permit that it was asked for is free again.
@@ -365,7 +365,7 @@ where
                 } else {
                     side.touched[worker] = true;
                     self.engine.push(&mut side.intake, worker, item, || self.me());
-                    self.engine.foresee(side.intake.next_slot(worker), Access::Write);
+                    self.engine.foresee(side.intake.next_slot(), Access::Write);
                 }
                 item
             });
@@ -401,7 +401,7 @@ where
                 }
                 // Where whoever takes the seat meanwhile finds it.
                 side.in_place = Some((key, hash));
-                side.intake.next_entry(self.home).expect("the budget is within the window")
+                side.intake.next_entry().expect("the budget is within the window")
             });
             let cell = self.engine.cell(cx, entry);
             let (ran, back) = self.engine.begin(cx, entry, cell, || take(message));
@@ -454,7 +454,7 @@ where
             let entry = self.side(|side| {
                 let (key, hash) = side.in_place.take()?;
                 let entry = self.engine.admit(&mut side.intake, hash, key, self.home);
-                let slot = side.intake.take_slot(self.home).expect("the budget is within the window");
+                let slot = side.intake.take_slot().expect("the budget is within the window");
                 if side.intake.bounds.is_on {
                     side.intake.bounds.settle(slot, side.arriving);
                 }

@@ -21,19 +21,19 @@ const UNLIMITED: Limits = Limits::NONE;
 fn the_next_number_is_told_before_it_is_given_out_also_where_none_was_used_before() {
     let mut intake = Intake::new(3, UNLIMITED, 1, 0);
     for n in 0..3 {
-        assert_eq!((intake.next_entry(0), intake.next_slot(0)), (Some(n), n as usize));
+        assert_eq!((intake.next_entry(), intake.next_slot()), (Some(n), n as usize));
         assert_eq!(intake.room(), 3 - n as usize);
-        assert_eq!(intake.take_slot(0), Some(n));
+        assert_eq!(intake.take_slot(), Some(n));
         assert_eq!(intake.admit(u64::from(n) << 40, 0), n);
         intake.add(n);
     }
-    assert_eq!((intake.next_entry(0), intake.next_slot(0)), (None, NONE as usize));
-    assert_eq!((intake.take_slot(0), intake.room()), (None, 0));
+    assert_eq!((intake.next_entry(), intake.next_slot()), (None, NONE as usize));
+    assert_eq!((intake.take_slot(), intake.room()), (None, 0));
     assert!(intake.give_back(1, 2), "it was the key's only message");
-    assert_eq!((intake.next_entry(0), intake.next_slot(0), intake.room()), (Some(1), 2, 1));
+    assert_eq!((intake.next_entry(), intake.next_slot(), intake.room()), (Some(1), 2, 1));
     assert!(intake.give_back(0, 0));
     assert_eq!(
-        (intake.next_entry(0), intake.next_slot(0), intake.room()),
+        (intake.next_entry(), intake.next_slot(), intake.room()),
         (Some(0), 0, 2),
         "the last one first"
     );
@@ -43,7 +43,7 @@ fn the_next_number_is_told_before_it_is_given_out_also_where_none_was_used_befor
 fn a_key_is_live_on_its_worker_until_its_last_message_came_back() {
     let mut intake = Intake::new(8, UNLIMITED, 2, 0);
     assert_eq!(intake.find(7, |_| true), Place::Absent);
-    let slots: Vec<u32> = (0..3).map(|_| intake.take_slot(1).expect("there is room")).collect();
+    let slots: Vec<u32> = (0..3).map(|_| intake.take_slot().expect("there is room")).collect();
     let entry = intake.admit(7, 1);
     for _ in &slots {
         intake.add(entry);
@@ -98,7 +98,7 @@ fn what_is_beyond_the_limit_of_its_key_holds_the_overflow_and_the_bytes_lie_by_s
     let place = Place::Live { entry, worker: 0 };
     for bytes in [10, 20, 30] {
         assert_eq!(intake.lack(place, bytes), None);
-        let slot = intake.take_slot(0).expect("there is room");
+        let slot = intake.take_slot().expect("there is room");
         permits.push(intake.charge(entry, slot, bytes));
         intake.add(entry);
     }

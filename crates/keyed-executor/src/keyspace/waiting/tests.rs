@@ -37,7 +37,7 @@ impl Door {
             Place::Live { entry, .. } => entry,
             Place::Absent => self.intake.admit(key, 0),
         };
-        let slot = self.intake.take_slot(0).expect("it lacks nothing");
+        let slot = self.intake.take_slot().expect("it lacks nothing");
         let _ = self.intake.charge(entry, slot, bytes);
         self.intake.add(entry);
         (entry, slot)
