@@ -185,7 +185,7 @@ impl<'a> Cx<'a> {
             for index in 0..self.attachments() {
                 if let Some(lanes) = self.lanes(index) {
                     // SAFETY: rule 1 of seat/README.md; the seat keeps the dispatch attached: only its own thread
-                    // detaches, in `worker.rs`, which is not running while this thread holds the seat.
+                    // detaches, in `worker/rounds.rs`, which is not running while this thread holds the seat.
                     unsafe { (*lanes).discard(self) };
                 }
             }

@@ -3,7 +3,7 @@
 //! Plain data, touched only under the token (README.md, rule 1). The mailboxes and futures of a seat live in the
 //! engines' arrays; the seat knows which engines have a lane here, and which of them are *warm*: those get a round each
 //! time. The others are cold: dry, settled, and asked for news now and then only, so that thousands of idle ones cost a
-//! busy worker little. It does not run anything: that is `worker.rs`.
+//! busy worker little. It does not run anything: that is `worker/rounds.rs`.
 
 pub(crate) mod token;
 
