@@ -7,8 +7,10 @@
 //!
 //! The dispatch is over when the source ended and everything accepted came back; its handle learns that last.
 
+mod accept;
 mod aside;
 mod home;
+mod in_place;
 mod items;
 mod lanes;
 mod noted;

@@ -15,7 +15,8 @@ use std::hash::Hash;
 
 use futures_core::Stream;
 
-use super::pull::{Start, take};
+use super::accept::Start;
+use super::pull::take;
 use super::{Core, Input};
 use crate::contain::contain;
 use crate::cx::Cx;

@@ -9,7 +9,8 @@ use std::hash::Hash;
 
 use futures_core::Stream;
 
-use super::pull::{Brought, Start};
+use super::accept::Start;
+use super::pull::Brought;
 use super::{Core, HOME, Home, Input, LostAt, OnSeat};
 use crate::credit::{Need, Then};
 use crate::cx::Cx;
