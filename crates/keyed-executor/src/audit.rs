@@ -35,7 +35,7 @@ use crate::error::Outcome;
 use crate::look::IN_PLACE;
 use crate::mailbox::NONE;
 use crate::sync::Ordering;
-use cells::{CLAIMED, Cell, Claim, PINNED};
+use cells::{CLAIMED, Cell, Claim};
 
 impl<K, M, H, F> Engine<K, M, H, F>
 where
@@ -113,9 +113,7 @@ where
     #[cold]
     fn met(&self, auditor: &Auditor, cx: &Cx<'_>, entry: u32, cell: &Cell, hash: u64, started: u64) {
         let claim = hash << 2 | CLAIMED;
-        // Acquire: pairs with the Release in `claim`, whose entry is read below.
-        let pinned = cell.claim.compare_exchange(claim, claim | PINNED, Ordering::Acquire, Ordering::Relaxed);
-        if pinned.is_err() {
+        if !cell.pin(claim) {
             // It ended meanwhile, or somebody else looks: it may have been an overlap.
             auditor.unclear.fetch_add(1, Ordering::Relaxed);
             return;

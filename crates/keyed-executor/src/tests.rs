@@ -13,6 +13,8 @@ mod faults;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod forgotten;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod full_window;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod mailbox_table;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod monitoring;

@@ -4,6 +4,9 @@
 //! message from ending. Memory is bounded by the window and the overflow, and never grows: without a free cell in reach a claim is
 //! given up, and counted. What is concluded from a claim that met another one is the parent file.
 
+#[cfg(all(test, not(any(keyed_loom, keyed_shuttle))))]
+mod tests;
+
 use super::Audited;
 use crate::mailbox::NONE;
 use crate::sync::{AtomicU32, AtomicU64, Figure, Ordering, yield_now};
@@ -17,7 +20,7 @@ const FREE: u64 = 0;
 /// A claim.
 pub(super) const CLAIMED: u64 = 1;
 /// A claim whose message must not end: somebody reads its key.
-pub(super) const PINNED: u64 = 2;
+const PINNED: u64 = 2;
 
 /// What the intake's owner noted of a message, and the cell that its start claimed.
 pub(super) struct Note {
@@ -37,6 +40,14 @@ pub(super) struct Cell {
     /// [`FREE`], or the claimant's hash with [`CLAIMED`], with [`PINNED`] while its key is read.
     pub(super) claim: AtomicU64,
     pub(super) entry: AtomicU32,
+}
+
+impl Cell {
+    /// Keeps the claimant's message from ending; false if it has ended meanwhile, or somebody else keeps it.
+    pub(super) fn pin(&self, claim: u64) -> bool {
+        // Acquire: pairs with the Release in `Auditor::claim`, whose entry is read next.
+        self.claim.compare_exchange(claim, claim | PINNED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
 }
 
 /// The auditor of one dispatch or keyspace. Its memory is bounded by the window and the overflow.

@@ -86,6 +86,28 @@ fn work_is_told_as_forgotten_once_and_not_before_a_second_has_passed() {
 }
 
 #[test]
+fn each_sleep_beside_work_has_a_second_of_its_own() {
+    let executor = executor(1, 0);
+    let (shared, worker) = (executor.inner(), &executor.inner().workers[0]);
+    let bug = forgotten_on(&executor, 0);
+    let mut beside = [Beside::default()];
+    assert!(shared.look_for_stranded(&mut beside), "work lies there");
+    let start = nanos();
+    let word = worker.token().asleep();
+    bug.work.store(0, Ordering::Relaxed);
+    let _ = worker.sleeper().notify();
+    eventually("it sleeps again", || worker.token().asleep().is_some_and(|now| Some(now) != word));
+    bug.work.store(1, Ordering::Relaxed);
+    while nanos() - start < 1_100_000_000 {
+        finish(wow_testkit::after(Duration::from_millis(20)));
+    }
+    assert!(shared.look_for_stranded(&mut beside), "work lies there again");
+    assert_eq!(executor.metrics().monitor.stranded, 0, "it was not seen there for a second");
+    bug.work.store(0, Ordering::Relaxed);
+    executor.close();
+}
+
+#[test]
 fn the_keys_of_a_worker_that_died_go_on_elsewhere_at_once_and_are_dropped_with_their_keyspace() {
     let executor = executor(2, 0);
     let handled = Counter::new();

@@ -11,7 +11,7 @@ use crate::monitor::{Seen, Tried};
 use crate::rescue::{Found, LostThread, Rescue};
 use crate::shared::Lifetime;
 use crate::stranded::Beside;
-use crate::sync::spawn_named;
+use crate::sync::{Arc, lock, spawn_named};
 use crate::watchdog::{Stuck, StuckCode};
 use crate::{Keyspace, MonitorMetrics};
 use wow_testkit::{Counter, Latch, eventually};
@@ -144,6 +144,55 @@ fn spares_are_as_many_as_there_are_tokens_and_none_after_the_end() {
     let ended = Rescue::new(3..5, true);
     ended.end();
     assert!(ended.has_ended() && ended.find().is_none());
+}
+
+#[test]
+fn a_thread_that_waits_for_a_seat_is_an_idle_spare_and_ends_with_the_others() {
+    let rescue = Arc::new(Rescue::new(3..5, false));
+    let wait_again = || {
+        let rescue = Arc::clone(&rescue);
+        std::thread::spawn(move || rescue.wait_again(3).is_none())
+    };
+    let mut spare = wait_again();
+    eventually("it is told while it waits", || {
+        // One that nobody needs for a while ends, on a slow machine before anybody looked.
+        if spare.is_finished() {
+            spare = wait_again();
+        }
+        rescue.metrics().idle_spares == 1
+    });
+    rescue.end();
+    assert!(spare.join().expect("it does not panic"), "it got no seat");
+    assert_eq!(rescue.metrics().idle_spares, 0);
+}
+
+#[test]
+fn spares_are_to_be_had_until_the_last_worker_of_a_closed_executor_has_ended() {
+    let executor = Builder::default()
+        .name("last")
+        .workers(2)
+        .rescue_threads(1)
+        .start_for(Lifetime::Handles, crate::shared::spawn);
+    let shared = executor.inner();
+    for worker in &shared.workers {
+        shared.ensure_started(worker).expect("it starts");
+    }
+    let (entered, gate) = (Latch::new(), Latch::new());
+    let (inside, held) = (entered.clone(), gate.clone());
+    let task = move || {
+        inside.release();
+        held.wait();
+    };
+    executor.execute_pinned(1, task).expect("it is open");
+    entered.wait();
+    assert_eq!(lock(&shared.threads).live, 3, "two workers and their monitor");
+    executor.close();
+    eventually("the other worker has ended", || lock(&shared.threads).live < 3);
+    assert!(!shared.rescue.has_ended(), "this one may get stuck yet");
+    assert_eq!(lock(&shared.threads).live, 2);
+    gate.release();
+    executor.join().expect("not a worker");
+    assert!(shared.rescue.has_ended());
 }
 
 #[test]

@@ -56,6 +56,35 @@ fn a_sleep_ends_by_a_notice_and_a_timed_one_says_whether_it_did() {
 }
 
 #[test]
+fn a_worker_is_told_to_have_slept_as_long_as_it_did() {
+    let start = nanos();
+    let executor =
+        KeyedExecutor::builder().name("slept").workers(1).rescue_threads(0).build().expect("in range");
+    let worker = &executor.inner().workers[0];
+    let slept = || executor.metrics().workers[0].parked_for;
+    let mut at_least = Duration::ZERO;
+    for _ in 0..10 {
+        let ran = Latch::new();
+        let told = ran.clone();
+        executor.execute(move || told.release()).expect("it is open");
+        ran.wait();
+        assert!(slept() >= at_least);
+        eventually("the worker sleeps", || worker.token().asleep().is_some());
+        let asleep_since = nanos();
+        while nanos() - asleep_since < 1_000_000 {
+            std::thread::yield_now();
+        }
+        at_least += Duration::from_nanos(nanos() - asleep_since);
+    }
+    executor.close();
+    executor.join().expect("not a worker");
+    let slept = slept();
+    assert!(slept >= at_least, "{slept:?}, of them {at_least:?} were seen");
+    let passed = Duration::from_nanos(nanos() - start);
+    assert!(slept <= passed, "{slept:?} of {passed:?}");
+}
+
+#[test]
 fn a_thread_that_is_gone_is_told_to_whoever_notifies() {
     let sleeper = Sleeper::new();
     sleeper.leave();

@@ -90,16 +90,19 @@ fn the_same_word_is_the_same_piece_of_code_and_the_next_one_has_another() {
 #[test]
 fn a_thread_whose_seat_was_taken_has_lost_it_until_it_gets_another() {
     let token = owned();
-    token.lend();
-    let before = token.lent().expect("it was lent");
-    let borrowed = token.try_borrow().expect("it was lent");
-    token.take(borrowed);
-    assert_eq!(told(&token), NO_SEAT);
-    assert_eq!(token.take_back(), Back::Lost);
-    assert_eq!(told(&token), NO_SEAT);
-    token.own();
-    assert_eq!(told(&token), OWNED);
-    token.lend();
-    assert_ne!(token.lent(), Some(before));
-    assert_eq!(token.take_back(), Back::Mine);
+    let mut words = std::collections::BTreeSet::new();
+    for _ in 0..100 {
+        token.lend();
+        assert!(
+            words.insert(token.lent().expect("it was lent")),
+            "no piece of code is taken for an earlier one"
+        );
+        let borrowed = token.try_borrow().expect("it was lent");
+        token.take(borrowed);
+        assert_eq!(told(&token), NO_SEAT);
+        assert_eq!(token.take_back(), Back::Lost);
+        assert_eq!(told(&token), NO_SEAT);
+        token.own();
+        assert_eq!(told(&token), OWNED);
+    }
 }
