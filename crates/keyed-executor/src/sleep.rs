@@ -7,6 +7,7 @@
 //!
 //! A worker whose thread is gone says so in the same word, so that a notifier learns it from the look it makes anyway.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::sync::{AtomicU32, Mutex, Ordering, Thread, current, fence, lock, park, park_timeout, yield_now};
@@ -18,6 +19,44 @@ const GONE: u32 = 2;
 /// How often a worker offers its processor to others before it parks: together about as long as waking a thread costs who
 /// wakes it (docs/adr/0009). A model has no time to lose.
 const YIELDS: u32 = if cfg!(any(keyed_loom, keyed_shuttle)) { 0 } else { 24 };
+
+/// Others that keep a processor for longer, once it was offered, compute: there this worker waits for its turn, where one that is
+/// parked is up at once.
+const KEPT_NS: u64 = 200_000;
+/// Brief sleeps without an offer after the first that was not given back, and at most.
+const PAUSES: RangeInclusive<u32> = 64..=4_096;
+
+/// What became of a processor that was offered.
+enum Others {
+    GiveItBack,
+    KeepIt,
+}
+
+/// Whether a worker offers its processor before it parks: where it is not given back, rarely.
+#[derive(Default)]
+pub(crate) struct Offers {
+    pause: u32,
+    left: u32,
+}
+
+impl Offers {
+    /// Lets others run before a sleep, unless they kept the processor the last times.
+    pub(crate) fn before_sleep(&mut self, sleeper: &Sleeper) {
+        if self.left > 0 {
+            self.left -= 1;
+            return;
+        }
+        self.learn(sleeper.let_others_run());
+    }
+
+    fn learn(&mut self, others: Others) {
+        self.pause = match others {
+            Others::GiveItBack => 0,
+            Others::KeepIt => (self.pause * 2).clamp(*PAUSES.start(), *PAUSES.end()),
+        };
+        self.left = self.pause;
+    }
+}
 
 /// What a notifier found.
 #[must_use]
@@ -93,16 +132,23 @@ impl Sleeper {
         self.word.swap(AWAKE, Ordering::AcqRel);
     }
 
-    /// Lets other threads run, some microseconds at most, as long as nobody changed the word.
+    /// Lets other threads run, some microseconds at most unless they keep the processor, as long as nobody changed the word.
     ///
     /// A notifier that comes meanwhile has no thread to wake, which saves it the system call.
-    pub(crate) fn let_others_run(&self) {
+    fn let_others_run(&self) -> Others {
+        let mut before = nanos();
         for _ in 0..YIELDS {
             if !self.sleeps() {
-                return;
+                break;
             }
             yield_now();
+            let now = nanos();
+            if now - before > KEPT_NS {
+                return Others::KeepIt;
+            }
+            before = now;
         }
+        Others::GiveItBack
     }
 
     /// Sleeps until a notifier changed the word. Spurious returns of `park` go back to sleep.
@@ -147,5 +193,35 @@ impl Sleeper {
     /// Whether the worker's thread is gone.
     pub(crate) fn is_gone(&self) -> bool {
         self.word.load(Ordering::Acquire) == GONE
+    }
+}
+
+#[cfg(all(test, not(any(keyed_loom, keyed_shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Sleeps without an offer after others kept the processor so often in a row.
+    fn pauses(times: u32) -> u32 {
+        let (mut offers, sleeper) = (Offers::default(), Sleeper::new());
+        (0..times).for_each(|_| offers.learn(Others::KeepIt));
+        let mut pauses = 0;
+        while offers.left > 0 {
+            offers.before_sleep(&sleeper);
+            pauses += 1;
+        }
+        pauses
+    }
+
+    #[test]
+    fn a_processor_that_was_not_given_back_is_offered_more_and_more_rarely_and_never_too_rarely() {
+        assert_eq!([1, 2, 3, 7, 8].map(pauses), [64, 128, 256, 4_096, 4_096]);
+    }
+
+    #[test]
+    fn a_processor_that_was_given_back_is_offered_the_next_time() {
+        let mut offers = Offers::default();
+        offers.learn(Others::KeepIt);
+        offers.learn(Others::GiveItBack);
+        assert_eq!((offers.left, offers.pause), (0, 0));
     }
 }

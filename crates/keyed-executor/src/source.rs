@@ -75,6 +75,8 @@ struct Home<K, M> {
     unmeasured_steps: u32,
     /// Workers that were given something in this turn.
     touched: Box<[bool]>,
+    /// What a message was last heard to cost on each other worker, 0 before.
+    heard: Box<[u64]>,
     /// The executor was closed before the source had ended.
     shut_early: bool,
     /// The source is being polled.
@@ -184,6 +186,7 @@ where
             step_cost: 0,
             unmeasured_steps: 0,
             touched: vec![false; workers].into_boxed_slice(),
+            heard: vec![0; workers].into_boxed_slice(),
             shut_early: false,
             polling: false,
             in_place: None,

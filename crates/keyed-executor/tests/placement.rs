@@ -265,6 +265,40 @@ fn a_first_message_that_was_dear_does_not_send_the_later_ones_of_its_source_else
 }
 
 #[test]
+fn what_was_cheap_elsewhere_before_does_not_keep_dear_messages_where_their_source_is_asked() {
+    const CHEAP: u64 = 100;
+    const DEAR: u64 = 60;
+    let executor = without_rescue("dear-later", 2);
+    let (source, feed) = Source::<u64>::fed();
+    let (done, threads) = (Counter::new(), Arc::new(Mutex::new(Vec::new())));
+    let dispatch = {
+        let (done, threads) = (done.clone(), Arc::clone(&threads));
+        executor.dispatch(
+            source,
+            |n| *n,
+            move |n: u64| {
+                if n == 0 || n >= CHEAP {
+                    a_while();
+                }
+                threads.lock().expect("no handler panics").push(thread());
+                done.add(1);
+                std::future::ready(())
+            },
+        )
+    };
+    for n in 0..CHEAP + DEAR {
+        feed.push(n);
+        done.wait_for(n + 1);
+    }
+    let threads = threads.lock().expect("no handler panics").clone();
+    // The other worker has seen cheap ones only. Some dear ones run where the source is asked before their cost is known there;
+    // the later ones leave it free.
+    let at_home = threads[CHEAP as usize..].iter().filter(|thread| **thread == threads[0]).count();
+    assert!(at_home < 30, "{at_home} of {DEAR} held up their source");
+    dispatch.cancel();
+}
+
+#[test]
 fn two_keys_for_two_sleeping_workers_go_to_different_ones() {
     let executor = executor("plc-two", 2);
     let names: Arc<Mutex<Vec<String>>> = Arc::default();

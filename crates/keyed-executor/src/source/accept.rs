@@ -12,7 +12,7 @@ use std::hash::Hash;
 use futures_core::Stream;
 
 use super::Core;
-use super::pull::take;
+use super::pull::{IN_PLACE_NS, take};
 use crate::contain::contain;
 use crate::cx::Cx;
 use crate::engine::ErrorOf;
@@ -143,16 +143,29 @@ where
         }
     }
 
-    /// What a message costs here, where the last ones were dear: no more than by what other workers found since. It is one handler,
+    /// What a message costs here, where the last ones were dear: no more than by what another worker has found. It is one handler,
     /// and while its messages go elsewhere nothing is measured here: a first one that was slow would count for ever.
+    ///
+    /// Each finding is believed once, and only a first or a lower one: what was cheap long ago says nothing about what is dear here
+    /// now. A message runs in place only by what is found here.
     #[cold]
     unsafe fn look_elsewhere(&self, here: LaneView) -> LaneView {
-        let others = (0..self.engine.lanes.len()).filter(|worker| *worker != self.home);
-        let costs = others.map(|worker| self.engine.view(0, worker).cost).filter(|cost| *cost > 0);
-        let cost = costs.min().map_or(here.cost, |cost| cost.min(here.cost));
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
-        unsafe { self.engine.plain(self.home, |plain| plain.cost = cost) };
-        LaneView { cost, ..here }
+        unsafe {
+            let found = self.side(|side| {
+                let others = side.heard.iter_mut().enumerate().filter(|(worker, _)| *worker != self.home);
+                let found = others.filter_map(|(worker, heard)| {
+                    let cost = self.engine.view(0, worker).cost;
+                    let before = std::mem::replace(heard, cost);
+                    (before == 0 || cost < before).then_some(cost).filter(|cost| *cost > 0)
+                });
+                found.min()
+            });
+            let Some(found) = found else { return here };
+            let cost = here.cost.min(found.max(IN_PLACE_NS + 1));
+            self.engine.plain(self.home, |plain| plain.cost = cost);
+            LaneView { cost, ..here }
+        }
     }
 
     /// Puts a message behind the others of its key.

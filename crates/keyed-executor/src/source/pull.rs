@@ -25,7 +25,7 @@ use crate::turn::Lost;
 use crate::wake::polling;
 
 /// A message runs where it arrives only if one costs less than this.
-const IN_PLACE_NS: u64 = 1_000;
+pub(super) const IN_PLACE_NS: u64 = 1_000;
 /// The home comes back to its other work after about this much work of the source.
 const TURN_NS: u64 = 10_000;
 /// The most messages taken from the source in one turn.

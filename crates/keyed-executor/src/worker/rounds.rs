@@ -9,6 +9,7 @@ use crate::cx::Cx;
 use crate::lanes::Round;
 use crate::seat::{Remains, Seat};
 use crate::shared::Shared;
+use crate::sleep::Offers;
 use crate::sync::{Arc, Ordering, spin_hint};
 use crate::time::nanos;
 
@@ -30,6 +31,7 @@ pub(super) fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
     // The first wait of a thread counts as infinitely long (KE-16).
     let mut last_wait = u64::MAX;
     let mut last_sleep = u64::MAX;
+    let mut offers = Offers::default();
     let mut busy_rounds = 0;
     let mut rounds_since_scan = usize::MAX;
     loop {
@@ -72,7 +74,7 @@ pub(super) fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
         let asleep_at = worker.clock.read();
         cx.park_while(|| {
             if last_sleep < BRIEF_NS {
-                worker.sleeper.let_others_run();
+                offers.before_sleep(&worker.sleeper);
             }
             worker.sleeper.sleep();
         });
