@@ -12,8 +12,10 @@ use futures_util::stream;
 use keyed_executor::{Inspection, KeyedExecutor, Keyspace, MailboxState, MailboxView, OnFailure, Options};
 use wow_testkit::{Counter, Latch, Script, eventually, finish};
 
+/// Without spare threads: what is stuck stays where it was seen, however long the look takes.
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
-    KeyedExecutor::builder().name(name).workers(workers).build().expect("the settings are in range")
+    let builder = KeyedExecutor::builder().name(name).workers(workers).rescue_threads(0);
+    builder.build().expect("the settings are in range")
 }
 
 fn mailbox<'a>(seen: &'a Inspection, key: &str) -> Option<&'a MailboxView> {
