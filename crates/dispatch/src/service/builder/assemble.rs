@@ -67,14 +67,15 @@ impl ServiceBuilder {
             None => executor,
         };
         let executor = executor.build().map_err(ServiceProblem::Config)?;
-        // Hash groups have no budget; whoever set it was told.
+        // Nobody watches the threads of hash groups, so nothing is written down there.
+        let written = notes.as_ref().filter(|_| config.strategy == Strategy::Keyed);
         let max_bytes = config.max_bytes.filter(|_| config.strategy == Strategy::Keyed);
         let group = |kind: &str| Name::from(format!("{context}.{kind}"));
         let name = group("CommandDispatcher");
         let execution_of_commands = execution(&name);
         let dispatcher = Dispatcher::new(name, commands, Arc::clone(&buses.commands));
         let dispatcher = dispatcher.budget(budget(max_bytes, self.weigh_commands));
-        let dispatcher = with_notes(dispatcher.execution(execution_of_commands), notes.as_ref());
+        let dispatcher = with_notes(dispatcher.execution(execution_of_commands), written);
         let mut runtime = Runtime::builder(executor)
             .shutdown_timeout(self.shutdown_timeout)
             .quiet_period(self.quiet_period)
@@ -84,10 +85,14 @@ impl ServiceBuilder {
             let execution = execution(&name);
             let dispatcher = Dispatcher::new(name, views, buses.events).execution(execution);
             let dispatcher = dispatcher.budget(budget(max_bytes, self.weigh_events));
-            let dispatcher = with_notes(dispatcher, notes.as_ref());
+            let dispatcher = with_notes(dispatcher, written);
             runtime = runtime.component(Stage::PROJECTIONS, Arc::new(dispatcher));
         }
-        for notice in config.notices {
+        // Who read it from a file has told it already, with its place.
+        let is_lost = config.max_bytes.is_some() && max_bytes.is_none();
+        let is_told = config.notices.iter().any(|notice| notice.contains("max-bytes"));
+        let untold = (is_lost && !is_told).then(|| NO_BUDGET.to_owned());
+        for notice in config.notices.into_iter().chain(untold) {
             runtime = runtime.notice(notice);
         }
         #[cfg(feature = "tokio")]
@@ -101,6 +106,8 @@ impl ServiceBuilder {
         Ok(Service { shared: Arc::new(shared) })
     }
 }
+
+const NO_BUDGET: &str = "max-bytes has no effect: hash groups have no byte budget, their messages are bounded by their number only";
 
 fn budget<M>(max_bytes: Option<usize>, weigher: Option<Weigher<M>>) -> Option<Budget<M>> {
     max_bytes.zip(weigher).map(|(max_bytes, weigher)| Budget::new(max_bytes, weigher))
