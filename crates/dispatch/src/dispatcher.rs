@@ -79,7 +79,7 @@ impl<K: DispatchKind> Dispatcher<K> {
     }
 
     /// Writes down in `notes` what its threads are inside of, for who is told of a handler that holds its thread. It costs an
-    /// allocation and some tens of nanoseconds a message.
+    /// allocation a message, and two short locks of the thread's own a poll.
     #[must_use]
     pub fn notes(mut self, notes: &Notes) -> Self {
         self.notes = Some(notes.clone());

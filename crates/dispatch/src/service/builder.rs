@@ -194,7 +194,7 @@ impl ServiceBuilder {
     /// message, on which worker. Beside the line in the log, which has the aggregate and the dispatcher. The last one given counts.
     ///
     /// It runs between two looks at all workers, so it must not block; a panic of it is logged. With it, every message costs an
-    /// allocation and some tens of nanoseconds more, for the note of what its thread is inside of. A handler that waits holds
+    /// allocation more, and each poll two short locks of the thread's own, for the note of what its thread is inside of. A handler that waits holds
     /// no thread and is not told of: see [`Running::inspect`](crate::Running::inspect). Nor is anything with
     /// [`Strategy::Grouped`](crate::Strategy::Grouped), whose threads nobody watches.
     ///
