@@ -48,7 +48,7 @@ impl<E> Stepped<E> {
     }
 }
 
-/// How a message's run ended for now.
+/// How one step of a message ended.
 pub(crate) enum Ran<E> {
     /// Its handler ended.
     Done(Result<(), E>),

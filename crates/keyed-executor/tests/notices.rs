@@ -5,74 +5,27 @@
 //! those of its own labels and names.
 #![cfg(not(keyed_loom))]
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Mutex, Once};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use keyed_executor::{KeyedExecutor, Keyspace, Options};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
-use wow_testkit::{Counter, Latch, eventually, finish};
+use wow_testkit::{Counter, Latch, Line, Log, eventually, finish};
 
-/// The fields of one line, its text among them as `message`.
-type Line = BTreeMap<&'static str, String>;
-
-static LINES: Mutex<Vec<Line>> = Mutex::new(Vec::new());
-
-/// Keeps every line of the executor.
-struct Collector;
-
-struct Fields<'a>(&'a mut Line);
-
-impl Visit for Fields<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name(), format!("{value:?}").trim_matches('"').to_owned());
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name(), value.to_owned());
-    }
-}
-
-impl Subscriber for Collector {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("keyed_executor")
-    }
-
-    fn new_span(&self, _span: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _span: &Id, _values: &Record<'_>) {}
-
-    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line::new();
-        event.record(&mut Fields(&mut line));
-        LINES.lock().expect("no line panics").push(line);
-    }
-
-    fn enter(&self, _span: &Id) {}
-
-    fn exit(&self, _span: &Id) {}
-}
-
-/// Collects from here on.
-fn collect() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        tracing::subscriber::set_global_default(Collector).expect("nobody else collects");
-    });
+/// What this process logs, from the first look on.
+fn log() -> &'static Log {
+    static LOG: OnceLock<Log> = OnceLock::new();
+    LOG.get_or_init(|| {
+        let log = Log::default();
+        tracing::subscriber::set_global_default(log.clone()).expect("nobody else collects");
+        log
+    })
 }
 
 /// The lines with this text that say so in a field.
 fn told(text: &str, field: &str, value: &str) -> Vec<Line> {
-    let lines = LINES.lock().expect("no line panics");
-    let of = |line: &&Line| line["message"] == text && line.get(field).is_some_and(|told| told == value);
-    lines.iter().filter(of).cloned().collect()
+    let mut lines = log().lines();
+    lines.retain(|line| line.text() == text && line.get(field) == Some(value));
+    lines
 }
 
 /// The first line of that kind, once it is there.
@@ -81,8 +34,12 @@ fn wait_for(text: &str, field: &str, value: &str) -> Line {
     told(text, field, value).remove(0)
 }
 
+fn value<'a>(line: &'a Line, field: &str) -> &'a str {
+    line.get(field).unwrap_or_else(|| panic!("{line} has no {field}"))
+}
+
 fn number(line: &Line, field: &str) -> u128 {
-    line[field].parse().expect("it is a number")
+    value(line, field).parse().expect("it is a number")
 }
 
 #[expect(clippy::disallowed_methods, reason = "what the log says of a time is compared with the time itself")]
@@ -120,7 +77,7 @@ fn stuck(executor: &KeyedExecutor, label: &str, stuck: u32) -> Stuck {
 
 /// Names of a stuck handler and of its end, on its seat or off it.
 fn a_stuck_handler_is_told(label: &str, spares: usize) {
-    collect();
+    let _ = log();
     let executor = KeyedExecutor::builder()
         .name(label)
         .workers(1)
@@ -141,14 +98,14 @@ fn a_stuck_handler_is_told(label: &str, spares: usize) {
     }
     let named = wait_for(HOLDS, "label", label);
     let until = start.elapsed().as_millis();
-    assert_eq!((&*named["key"], &*named["worker"]), ("0", "1"), "{named:?}");
-    assert_eq!(named["rescued"], (spares > 0).to_string(), "{named:?}");
+    assert_eq!((value(&named, "key"), value(&named, "worker")), ("0", "1"), "{named:?}");
+    assert_eq!(value(&named, "rescued"), (spares > 0).to_string(), "{named:?}");
     assert!((20..=until).contains(&number(&named, "held_ms")), "{named:?}, {until} ms after its submission");
     finish(wow_testkit::after(Duration::from_millis(20)));
     gate.release();
     let back = wait_for(IS_BACK, "label", label);
     let until = start.elapsed().as_millis();
-    assert_eq!((&*back["key"], &*back["worker"]), ("0", "1"), "{back:?}");
+    assert_eq!((value(&back, "key"), value(&back, "worker")), ("0", "1"), "{back:?}");
     let held = number(&named, "held_ms") + 10..=until;
     assert!(held.contains(&number(&back, "held_ms")), "{back:?} is not within {held:?}");
     executor.close();
@@ -168,7 +125,7 @@ fn a_handler_whose_seat_was_taken_is_told_with_its_time_and_so_is_its_end() {
 
 #[test]
 fn a_worker_for_which_no_spare_is_to_be_had_is_told_once() {
-    collect();
+    let _ = log();
     let executor = KeyedExecutor::builder()
         .name("log-scarce")
         .workers(3)
@@ -184,8 +141,10 @@ fn a_worker_for_which_no_spare_is_to_be_had_is_told_once() {
     inside.wait_for(5);
     eventually("it is told", || !told(NO_SPARE, "rescue_threads", "2").is_empty());
     let workers = || {
-        let mut workers: Vec<String> =
-            told(NO_SPARE, "rescue_threads", "2").iter().map(|line| line["worker"].clone()).collect();
+        let mut workers: Vec<String> = told(NO_SPARE, "rescue_threads", "2")
+            .iter()
+            .map(|line| value(line, "worker").to_owned())
+            .collect();
         workers.sort_unstable();
         workers
     };
@@ -209,7 +168,7 @@ fn the_tasks_that_a_forced_close_dropped_are_counted() {
             panic!("told to");
         }
     }
-    collect();
+    let _ = log();
     for (name, tasks) in [("log-many", [3, 2]), ("log-none", [0, 0])] {
         let executor = KeyedExecutor::builder()
             .name(name)
@@ -239,10 +198,10 @@ fn the_tasks_that_a_forced_close_dropped_are_counted() {
         finish(executor.terminated());
         let lines = told(DROPPED, "executor", name);
         if tasks == [0, 0] {
-            assert_eq!(lines, [], "there was nothing to drop");
+            assert!(lines.is_empty(), "there was nothing to drop: {lines:?}");
         } else {
             assert_eq!(lines.len(), 1, "{lines:?}");
-            assert_eq!(lines[0]["discarded"], "7", "five tasks, and two whose drop panicked");
+            assert_eq!(value(&lines[0], "discarded"), "7", "five tasks, and two whose drop panicked");
         }
     }
 }

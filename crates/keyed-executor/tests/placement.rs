@@ -231,10 +231,10 @@ fn a_source_beside_a_held_worker_goes_on() {
     executor.close();
 }
 
-#[test]
-fn a_first_message_that_was_dear_does_not_send_the_later_ones_of_its_source_elsewhere() {
-    const MESSAGES: u64 = 200;
-    let executor = without_rescue("first-dear", 2);
+/// Messages of so many new keys, each pushed when the one before has ended; those that `is_dear` picks hold their thread for a
+/// while. On which threads they ran, the source's first one first.
+fn ran_on(name: &str, messages: u64, is_dear: fn(u64) -> bool) -> Vec<String> {
+    let executor = without_rescue(name, 2);
     let (source, feed) = Source::<u64>::fed();
     let (done, threads) = (Counter::new(), Arc::new(Mutex::new(Vec::new())));
     let dispatch = {
@@ -243,7 +243,7 @@ fn a_first_message_that_was_dear_does_not_send_the_later_ones_of_its_source_else
             source,
             |n| *n,
             move |n: u64| {
-                if n == 0 {
+                if is_dear(n) {
                     a_while();
                 }
                 threads.lock().expect("no handler panics").push(thread());
@@ -252,50 +252,31 @@ fn a_first_message_that_was_dear_does_not_send_the_later_ones_of_its_source_else
             },
         )
     };
-    for n in 0..MESSAGES {
+    for n in 0..messages {
         feed.push(n);
         done.wait_for(n + 1);
     }
-    let threads = threads.lock().expect("no handler panics").clone();
+    dispatch.cancel();
+    let threads = threads.lock().expect("no handler panics");
+    threads.clone()
+}
+
+#[test]
+fn a_first_message_that_was_dear_does_not_send_the_later_ones_of_its_source_elsewhere() {
+    let threads = ran_on("first-dear", 200, |n| n == 0);
     // The source is asked where the first one ran. Each of the others costs less than to wake somebody for it, which is known
     // once one of them has run on the other worker.
     let at_home = threads.iter().filter(|thread| **thread == threads[0]).count();
-    assert!(at_home > 100, "{at_home} of {MESSAGES} ran where the source is asked");
-    dispatch.cancel();
+    assert!(at_home > 100, "{at_home} of 200 ran where the source is asked");
 }
 
 #[test]
 fn what_was_cheap_elsewhere_before_does_not_keep_dear_messages_where_their_source_is_asked() {
-    const CHEAP: u64 = 100;
-    const DEAR: u64 = 60;
-    let executor = without_rescue("dear-later", 2);
-    let (source, feed) = Source::<u64>::fed();
-    let (done, threads) = (Counter::new(), Arc::new(Mutex::new(Vec::new())));
-    let dispatch = {
-        let (done, threads) = (done.clone(), Arc::clone(&threads));
-        executor.dispatch(
-            source,
-            |n| *n,
-            move |n: u64| {
-                if n == 0 || n >= CHEAP {
-                    a_while();
-                }
-                threads.lock().expect("no handler panics").push(thread());
-                done.add(1);
-                std::future::ready(())
-            },
-        )
-    };
-    for n in 0..CHEAP + DEAR {
-        feed.push(n);
-        done.wait_for(n + 1);
-    }
-    let threads = threads.lock().expect("no handler panics").clone();
+    let threads = ran_on("dear-later", 160, |n| n == 0 || n >= 100);
     // The other worker has seen cheap ones only. Some dear ones run where the source is asked before their cost is known there;
     // the later ones leave it free.
-    let at_home = threads[CHEAP as usize..].iter().filter(|thread| **thread == threads[0]).count();
-    assert!(at_home < 30, "{at_home} of {DEAR} held up their source");
-    dispatch.cancel();
+    let at_home = threads[100..].iter().filter(|thread| **thread == threads[0]).count();
+    assert!(at_home < 30, "{at_home} of 60 held up their source");
 }
 
 #[test]

@@ -5,56 +5,7 @@
 #![cfg(not(keyed_loom))]
 
 use keyed_executor::{KeyedExecutor, Keyspace, OnFailure, Options, SubmitRefusal};
-use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
-use wow_testkit::{Failure, Latch, Script, eventually, finish};
-
-/// Keeps what was logged at WARN and ERROR, each entry as one line that begins with its level.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
-
-impl Log {
-    /// How many entries contain every one of these texts.
-    fn count(&self, texts: &[&str]) -> usize {
-        let entries = self.0.lock().expect("logging does not panic");
-        entries.iter().filter(|entry| texts.iter().all(|text| entry.contains(text))).count()
-    }
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        write!(self.0, "{}={value:?} ", field.name()).expect("writing to a text does not fail");
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(format!("{} ", event.metadata().level()));
-        event.record(&mut line);
-        self.0.lock().expect("logging does not panic").push(line.0);
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
+use wow_testkit::{Failure, Latch, Log, Script, eventually, finish};
 
 fn executor(name: &str, workers: usize) -> KeyedExecutor {
     KeyedExecutor::builder().name(name).workers(workers).build().expect("the settings are in range")
@@ -110,7 +61,7 @@ fn a_later_failure(log: &Log) {
         log.count(&["ERROR", "orders", "late-key"]),
         1,
         "the later failure was not reported once: {:?}",
-        log.0
+        log.lines()
     );
     executor.close();
 }
@@ -129,10 +80,10 @@ fn a_failure_of_a_dispatch_that_continues(log: &Log) {
         log.count(&["WARN", "payments", "failing-key"]),
         1,
         "the failure was not reported once: {:?}",
-        log.0
+        log.lines()
     );
     let told = log.count(&["ERROR", "payments", "panicking-key", "broken handler"]);
-    assert_eq!(told, 1, "the panic was not reported once: {:?}", log.0);
+    assert_eq!(told, 1, "the panic was not reported once: {:?}", log.lines());
     executor.close();
 }
 
@@ -160,7 +111,12 @@ fn a_discard_that_panics(log: &Log) {
     let bomb = Bomb("broken discard");
     executor.execute_pinned(0, move || drop(bomb)).expect("the executor is open");
     executor.force_close();
-    assert_eq!(log.count(&["ERROR", "broken discard"]), 1, "the discard was not reported once: {:?}", log.0);
+    assert_eq!(
+        log.count(&["ERROR", "broken discard"]),
+        1,
+        "the discard was not reported once: {:?}",
+        log.lines()
+    );
     go_on.release();
     finish(executor.terminated());
 }

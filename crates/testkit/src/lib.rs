@@ -2,7 +2,7 @@
 //!
 //! Owns: a [`History`] that checks order, exclusion, completeness and concurrency of every single message; futures and
 //! streams that do what a test tells them ([`Script`], [`Source`]); waiting for facts ([`Latch`], [`Counter`],
-//! [`finish`], [`eventually`]); small seeded randomness ([`Seed`], [`Rng`]). Invariant: nothing here knows the code under
+//! [`finish`], [`eventually`]); what was logged ([`Log`]); small seeded randomness ([`Seed`], [`Rng`]). Invariant: nothing here knows the code under
 //! test, so nothing here can be wrong in the same way. Deliberately absent: sleeping as a way to synchronise, and any
 //! dependency on a crate of this workspace.
 //!
@@ -25,6 +25,7 @@ mod source;
 
 mod elsewhere;
 mod latch;
+mod log;
 mod seed;
 #[cfg(target_os = "linux")]
 pub mod threads;
@@ -34,6 +35,7 @@ pub use crate::elsewhere::{after, release_after};
 pub use crate::fault::{Fault, Id, Report};
 pub use crate::history::{History, Message, Running};
 pub use crate::latch::{Counter, Latch, Level, Reached, Released};
+pub use crate::log::{Line, Log};
 pub use crate::script::{Failure, Script};
 pub use crate::seed::{Rng, Seed, SeedReport};
 pub use crate::source::{Feed, Source};

@@ -2,19 +2,19 @@
 //! hot aggregates are listed; figures are labelled; notices of the configuration are logged. On the keyed executor only.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use keyed_executor::{Config, KeyedExecutor, MailboxState};
 use wow_dispatch::{
     AggregateCommand, CommandMode, DispatchConfig, Doing, Event, Events, FunctionName, Handle, HandlerName,
-    Processed, Service, ServiceBuilder, StuckHandler,
+    Processed, Service, ServiceBuilder, Strategy, StuckHandler,
 };
 use wow_eventsourcing::{Aggregate, AggregateEvent, MemoryEventStore};
 use wow_message::{AggregateId, Name, NamedAggregate};
 use wow_runtime::{Component, Runtime, Stage};
-use wow_testkit::{Latch, PATIENCE, eventually, finish};
+use wow_testkit::{Latch, Log, PATIENCE, eventually, finish};
 use wow_transport::{Capacity, MemoryBus};
 
 use crate::support;
@@ -254,44 +254,30 @@ fn the_receivers_of_a_dispatcher_with_several_contexts_are_labelled_apart() {
 
 #[test]
 fn the_notices_of_a_configuration_are_logged_once_when_the_service_starts() {
-    let warnings = Warnings::default();
+    let log = Log::default();
     let config = DispatchConfig { notices: vec!["a key has no effect".to_owned()], ..config().into() };
     let service = builder().config(config).build().expect("a valid service");
-    tracing::subscriber::with_default(warnings.clone(), || {
+    tracing::subscriber::with_default(log.clone(), || {
         let running = finish(service.start()).expect("starts");
         assert!(finish(running.stop()).is_clean());
     });
-    assert_eq!(*warnings.0.lock().expect("not poisoned"), ["a key has no effect"]);
+    assert_eq!(log.warnings(), ["a key has no effect"]);
 }
 
-/// Keeps the texts of warnings.
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
-
-struct Text(String);
-
-impl tracing::field::Visit for Text {
-    fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-        self.0.push_str(&format!("{value:?}"));
+#[test]
+fn a_byte_budget_that_has_no_effect_is_told_once_also_where_no_file_was_read() {
+    for told in ["", "wow.toml:3: max-bytes has no effect"] {
+        let notices = Some(told.to_owned()).into_iter().filter(|told| !told.is_empty()).collect();
+        let mut config: DispatchConfig = config().into();
+        (config.strategy, config.max_bytes, config.notices) = (Strategy::Grouped, Some(1_000), notices);
+        let log = Log::default();
+        let service = builder().config(config).build().expect("a valid service");
+        tracing::subscriber::with_default(log.clone(), || {
+            let running = finish(service.start()).expect("starts");
+            assert!(finish(running.stop()).is_clean());
+        });
+        let warnings = log.warnings();
+        let about: Vec<_> = warnings.iter().filter(|text| text.contains("max-bytes")).collect();
+        assert_eq!(about.len(), 1, "{warnings:?}");
     }
-}
-
-impl tracing::Subscriber for Warnings {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, event: &tracing::Event<'_>) {
-        if *event.metadata().level() == tracing::Level::WARN {
-            let mut text = Text(String::new());
-            event.record(&mut text);
-            self.0.lock().expect("not poisoned").push(text.0);
-        }
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
 }

@@ -14,9 +14,8 @@ use crate::credit::{Need, Ticket};
 use crate::error::Outcome;
 use crate::sync::{Arc, Weak};
 
-/// No submitter's tickets: those are counted from zero.
+/// No submitter's ticket, since those are counted from zero; the one before is the watch's.
 const END: Ticket = Ticket::MAX;
-pub(super) const WATCH: Ticket = Ticket::MAX - 1;
 
 /// Ends a closed keyspace once everything came back: a waiter like any other.
 struct End<K, M, H, F: Future>

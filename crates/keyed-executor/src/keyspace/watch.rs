@@ -14,7 +14,6 @@ use std::hash::Hash;
 use std::task::{Wake, Waker};
 
 use super::core::Core;
-use super::end::WATCH;
 use super::waiting::For;
 use crate::contain::drop_contained;
 use crate::credit::{Need, Then, Ticket};
@@ -22,6 +21,9 @@ use crate::error::Outcome;
 use crate::intake::Place;
 use crate::intake::bounds::Lack;
 use crate::sync::{Arc, Weak, lock};
+
+/// No submitter's ticket, since those are counted from zero; the last one is the end's.
+const WATCH: Ticket = Ticket::MAX - 1;
 
 /// Wakes the look of [`Core::watch`].
 struct Watch<K, M, H, F: Future>

@@ -1,6 +1,6 @@
 //! Start: order, failure, cancellation, and that it happens once.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::journal::{Journal, Scripted, TIMEOUT, fails, poll_once, rig, within};
 use crate::error::StartError;
@@ -229,42 +229,15 @@ fn a_start_that_hangs_after_a_stop_is_forced_at_the_deadline() {
 
 #[test]
 fn a_notice_is_logged_as_one_warning() {
-    #[derive(Clone, Default)]
-    struct Warnings(Arc<Mutex<Vec<String>>>);
-    struct Text(String);
-    impl tracing::field::Visit for Text {
-        fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-            self.0.push_str(&format!("{value:?}"));
-        }
-    }
-    impl tracing::Subscriber for Warnings {
-        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-            true
-        }
-        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-            tracing::span::Id::from_u64(1)
-        }
-        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-        fn event(&self, event: &tracing::Event<'_>) {
-            if *event.metadata().level() == tracing::Level::WARN {
-                let mut text = Text(String::new());
-                event.record(&mut text);
-                self.0.lock().unwrap().push(text.0);
-            }
-        }
-        fn enter(&self, _: &tracing::span::Id) {}
-        fn exit(&self, _: &tracing::span::Id) {}
-    }
     let executor = keyed_executor::KeyedExecutor::new(keyed_executor::Config::default()).unwrap();
     let runtime =
         crate::Runtime::builder(executor).notice("wow.parallelism is no longer used").build().unwrap();
-    let warnings = Warnings::default();
-    tracing::subscriber::with_default(warnings.clone(), || {
+    let log = wow_testkit::Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
         within(async {
             runtime.start().await.unwrap();
             assert!(runtime.start().await.is_err());
         });
     });
-    assert_eq!(*warnings.0.lock().unwrap(), ["wow.parallelism is no longer used"]);
+    assert_eq!(log.warnings(), ["wow.parallelism is no longer used"]);
 }
