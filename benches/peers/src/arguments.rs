@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn nothing_said_is_everything() {
         let plan = plan("").unwrap();
-        assert_eq!((plan.workloads.len(), plan.contenders.len(), plan.rounds), (11, ALL.len(), 5));
+        assert_eq!((plan.workloads.len(), plan.contenders.len(), plan.rounds), (12, ALL.len(), 5));
     }
 
     #[test]

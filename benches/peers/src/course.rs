@@ -9,14 +9,19 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::feed::Feed;
+use crate::gate::Gate;
 use crate::latency::Latencies;
 use crate::message::Message;
 use crate::time::{Clock, steps_for};
+use crate::timer::Timer;
 use crate::window::{Keeper, Window};
-use crate::workload::Workload;
+use crate::workload::{GATE_KEYS, Workload};
 
 /// Messages that may be unfinished, unless a run says otherwise.
 pub const WINDOW: u64 = 256;
+
+/// How long a handler waits for the timer of the harness.
+const WAITED: Duration = Duration::from_millis(1);
 
 /// What is known of a key: twice the number of its finished messages, plus one while one runs.
 #[derive(Debug, Default)]
@@ -70,6 +75,8 @@ pub struct Course {
     pub latencies: Latencies,
     /// The clock of the run.
     pub clock: Clock,
+    pub(crate) gate: Gate,
+    timer: Option<Timer>,
     pub(crate) plan: Box<[u32]>,
     pub(crate) sent: Box<[AtomicU32]>,
     keys: Box<[Key]>,
@@ -83,12 +90,15 @@ impl Course {
     pub fn new(workload: Workload, messages: usize) -> &'static Self {
         let keys = workload.keys() as usize;
         // A producer is woken late where handlers are cheap, since a wake-up costs as much as many of them.
-        let wake_after = if workload.needs_timers() { WINDOW / 16 } else { WINDOW / 2 };
+        let wake_after = if workload.awaits_time() { WINDOW / 16 } else { WINDOW / 2 };
+        let clock = Clock::new();
         Box::leak(Box::new(Self {
             workload,
             window: Window::new(WINDOW, wake_after),
             latencies: Latencies::default(),
-            clock: Clock::new(),
+            clock,
+            gate: Gate::new(GATE_KEYS),
+            timer: workload.needs_fine_timer().then(|| Timer::start(clock, WAITED, WINDOW as usize)),
             plan: workload.plan(messages),
             sent: (0..keys).map(|_| AtomicU32::new(0)).collect(),
             keys: (0..keys).map(|_| Key::default()).collect(),
@@ -101,6 +111,7 @@ impl Course {
     pub fn reset(&self, keeper: Keeper) {
         self.window.reset(keeper);
         self.latencies.reset();
+        self.gate.shut();
         self.sent.iter().for_each(|sent| sent.store(0, Ordering::SeqCst));
         self.keys.iter().for_each(|key| key.state.store(0, Ordering::SeqCst));
         for count in [&self.found.order, &self.found.exclusion, &self.found.payload, &self.found.window] {
@@ -119,6 +130,11 @@ impl Course {
     #[must_use]
     pub fn compute_steps(&self) -> u64 {
         self.compute_steps
+    }
+
+    /// The timer of the harness, which only handlers that wait for it ask for.
+    pub(crate) fn timer(&self) -> &Timer {
+        self.timer.as_ref().expect("the workload has a timer of the harness")
     }
 
     /// Whether everything of a key that was handed in is finished.

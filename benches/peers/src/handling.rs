@@ -1,7 +1,7 @@
 //! The handler, once as a future and once as a plain function: check, work, check.
 //!
-//! The future is written by hand so that every contender carries the same few bytes beside the message: a timer is
-//! boxed, which costs one allocation, and only the workloads with timers pay for it.
+//! The future is written by hand so that every contender carries the same few bytes beside the message: a timer of tokio
+//! is boxed, which costs one allocation, and only the workloads with such timers pay for it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +13,7 @@ use tokio::time::{Sleep, sleep};
 use crate::course::Course;
 use crate::message::{Message, Work};
 use crate::time::{block, compute};
+use crate::timer::Ticket;
 
 /// How long a handler that blocks does so.
 const BLOCKED: Duration = Duration::from_millis(50);
@@ -31,6 +32,7 @@ enum Step {
     New,
     Yielded,
     Waiting(Pin<Box<Sleep>>),
+    WaitingFine(Ticket),
 }
 
 impl Course {
@@ -51,7 +53,11 @@ impl Course {
             Work::Check => {}
             Work::Compute => compute(self.compute_steps()),
             Work::Block => block(BLOCKED),
-            Work::Yield | Work::Wait | Work::WaitLong => unreachable!("a plain function cannot wait"),
+            Work::BlockAtGate => self.gate.wait(),
+            Work::OpenGate => self.gate.open(),
+            Work::Yield | Work::Wait | Work::WaitLong | Work::WaitFine => {
+                unreachable!("a plain function cannot wait")
+            }
         }
         self.end(message);
     }
@@ -70,6 +76,8 @@ impl Future for Handling {
                     Work::Check => {}
                     Work::Compute => compute(this.course.compute_steps()),
                     Work::Block => block(BLOCKED),
+                    Work::BlockAtGate => this.course.gate.wait(),
+                    Work::OpenGate => this.course.gate.open(),
                     Work::Yield => {
                         this.step = Step::Yielded;
                         cx.waker().wake_by_ref();
@@ -83,10 +91,15 @@ impl Future for Handling {
                             return Poll::Pending;
                         }
                     }
+                    Work::WaitFine => {
+                        this.step = Step::WaitingFine(this.course.timer().wait(cx));
+                        return Poll::Pending;
+                    }
                 }
             }
             Step::Yielded => {}
             Step::Waiting(timer) => ready!(timer.as_mut().poll(cx)),
+            Step::WaitingFine(ticket) => ready!(this.course.timer().poll(ticket, cx)),
         }
         this.course.end(&this.message);
         Poll::Ready(())

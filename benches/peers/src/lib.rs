@@ -12,6 +12,8 @@ pub mod course;
 pub mod feed;
 pub mod handling;
 pub mod latency;
+pub mod timer;
+pub mod gate;
 pub mod window;
 
 pub mod contender;

@@ -18,6 +18,12 @@ pub enum Work {
     WaitLong,
     /// Blocks its thread for 50 ms.
     Block,
+    /// Waits 1 ms for the timer of the harness.
+    WaitFine,
+    /// Blocks its thread until the gate is open.
+    BlockAtGate,
+    /// Is one of those that open the gate.
+    OpenGate,
 }
 
 /// One message.

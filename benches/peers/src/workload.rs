@@ -1,7 +1,7 @@
-//! The workloads A to K: which keys come in which order, and what their handlers do.
+//! The workloads A to K and T: which keys come in which order, and what their handlers do.
 //!
 //! One table for every contender. The order of keys is drawn once for each workload, from a fixed seed, before anything
-//! is measured.
+//! is measured. One more, L, is no matter of rates, and whoever hangs on it would end a measurement: `behaviour.rs`.
 
 use crate::message::Work;
 
@@ -16,6 +16,8 @@ const BLOCK_MESSAGES: usize = 1_024;
 /// One handler in so many blocks its thread, in J and K.
 const BLOCKS_EVERY: usize = 20_000;
 const BLOCKS_AT: usize = 5_000;
+/// Keys of workload L whose handlers block, each once, and as many whose handlers they block for.
+pub const GATE_KEYS: u32 = 20;
 
 /// One workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,17 +34,31 @@ pub enum Workload {
     I,
     J,
     K,
+    T,
+    L,
 }
 
 impl Workload {
-    /// All of them, in order.
-    pub const ALL: [Self; 11] =
-        [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F, Self::G, Self::H, Self::I, Self::J, Self::K];
+    /// All that have a rate, in order.
+    pub const ALL: [Self; 12] = [
+        Self::A,
+        Self::B,
+        Self::C,
+        Self::D,
+        Self::E,
+        Self::F,
+        Self::G,
+        Self::H,
+        Self::I,
+        Self::J,
+        Self::K,
+        Self::T,
+    ];
 
     /// The letter.
     #[must_use]
     pub fn name(self) -> &'static str {
-        ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K"][self as usize]
+        ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "T", "L"][self as usize]
     }
 
     /// What it is, in a few words.
@@ -60,6 +76,8 @@ impl Workload {
             Self::I => "32 slow keys (5 ms timer) beside fast ones, latency of the fast",
             Self::J => "one handler in 20,000 blocks its thread for 50 ms, latency of the others",
             Self::K => "the same at 200,000 messages a second",
+            Self::T => "every handler awaits 1 ms of a fine timer",
+            Self::L => "twenty handlers block until the next twenty are done",
         }
     }
 
@@ -72,10 +90,22 @@ impl Workload {
     /// Whether its handlers wait without a thread, which contenders that run plain functions cannot do.
     #[must_use]
     pub fn needs_async(self) -> bool {
-        matches!(self, Self::E | Self::F | Self::I)
+        matches!(self, Self::E | Self::F | Self::I | Self::T)
     }
 
-    /// Whether its handlers need timers.
+    /// Whether its handlers wait for a timer, whoever's it is.
+    #[must_use]
+    pub fn awaits_time(self) -> bool {
+        self.needs_timers() || self.needs_fine_timer()
+    }
+
+    /// Whether its handlers need the timer of the harness.
+    #[must_use]
+    pub fn needs_fine_timer(self) -> bool {
+        self == Self::T
+    }
+
+    /// Whether its handlers need timers of tokio.
     #[must_use]
     pub fn needs_timers(self) -> bool {
         matches!(self, Self::E | Self::I)
@@ -114,6 +144,7 @@ impl Workload {
         match self {
             Self::B => SHORT_LIVED,
             Self::H => 1,
+            Self::L => 2 * GATE_KEYS,
             _ => KEYS + SLOW_KEYS,
         }
     }
@@ -128,6 +159,9 @@ impl Workload {
             Self::G => Work::Compute,
             Self::I if key >= KEYS => Work::WaitLong,
             Self::J | Self::K if key >= KEYS => Work::Block,
+            Self::T => Work::WaitFine,
+            Self::L if key < GATE_KEYS => Work::BlockAtGate,
+            Self::L => Work::OpenGate,
             _ => Work::Check,
         }
     }
@@ -147,6 +181,7 @@ impl Workload {
                 Self::D if random.below(10) != 0 => 0,
                 Self::D => 1 + random.below(KEYS - 1),
                 Self::H => 0,
+                Self::L => at as u32 % self.keys(),
                 Self::J | Self::K if at % BLOCKS_EVERY == BLOCKS_AT => KEYS + random.below(SLOW_KEYS),
                 _ => random.below(KEYS),
             })

@@ -95,6 +95,7 @@ fn take(course: &'static Course, mut ring: Consumer<Message>, asleep: &AtomicBoo
     let clock = Clock::new();
     let mut idle_since = None;
     loop {
+        let now = clock.nanos();
         let ready = ring.slots().min(TAKEN_AT_ONCE);
         if ready > 0 {
             idle_since = None;
@@ -102,7 +103,7 @@ fn take(course: &'static Course, mut ring: Consumer<Message>, asleep: &AtomicBoo
             chunk.into_iter().for_each(|message| course.handle_blocking(&message));
         } else if ring.is_abandoned() {
             return;
-        } else if clock.nanos() - *idle_since.get_or_insert_with(|| clock.nanos()) < SPIN {
+        } else if now - *idle_since.get_or_insert(now) < SPIN {
             std::hint::spin_loop();
         } else {
             asleep.store(true, Ordering::SeqCst);
