@@ -31,8 +31,12 @@ pub struct Arguments {
     /// How often a run that others disturbed is repeated, at most.
     #[arg(long, default_value_t = 2)]
     pub repeats: u8,
-    /// The folder for peers.json, peers.md and peers.svg, made if it is not there; without it only the tables are
-    /// printed.
+    /// Tells behaviour in place of rates: who finishes when handlers block each other, and what an idle process does;
+    /// each contender in a process of its own.
+    #[arg(long, conflicts_with_all = ["workloads", "messages", "millis", "repeats"])]
+    pub behaviour: bool,
+    /// The folder for peers.json, peers.md and peers.svg, or for behaviour.md, made if it is not there; without it
+    /// only the tables are printed.
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
@@ -95,5 +99,6 @@ mod tests {
         assert!(plan("--workloads Z").unwrap_err().contains("there are: A, B, C"));
         assert!(plan("--contenders our").unwrap_err().contains("there are: ours, ours-spin"));
         assert!(plan("--rounds 0").is_err());
+        assert!(plan("--behaviour --workloads A").is_err());
     }
 }

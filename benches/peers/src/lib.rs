@@ -12,8 +12,8 @@ pub mod course;
 pub mod feed;
 pub mod handling;
 pub mod latency;
-pub mod timer;
 pub mod gate;
+pub mod timer;
 pub mod window;
 
 pub mod contender;
@@ -21,6 +21,8 @@ mod contenders;
 
 pub mod measure;
 pub mod rounds;
+
+pub mod behaviour;
 
 pub mod arguments;
 pub mod chart;

@@ -8,18 +8,24 @@ use std::process::{Command, ExitCode, Stdio};
 
 use clap::Parser;
 use wow_peers::arguments::Arguments;
+use wow_peers::behaviour::{self, Behaviour};
 use wow_peers::chart;
 use wow_peers::report::{self, Report};
 use wow_peers::rounds::measure;
 
 /// The program beside this one that counts allocations.
 const COUNTER: &str = "wow-peers-allocations";
+/// The program beside this one that is a contender's process.
+const PROBE: &str = "wow-peers-behaviour";
 /// Allocations for a message do not change with the number of messages; few are enough.
 const COUNTED_MESSAGES: u32 = 100_000;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let plan = arguments.plan();
+    if arguments.behaviour {
+        return observe(&arguments);
+    }
     let measured = measure(&plan, None, |done| eprintln!("{done}"));
     let counted = match count(&arguments) {
         Ok(text) => report::allocations(&text),
@@ -41,6 +47,28 @@ fn main() -> ExitCode {
         eprintln!("broken: {line}");
     }
     if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Lets another program beside this one show how each contender behaves.
+fn observe(arguments: &Arguments) -> ExitCode {
+    let plan = arguments.plan();
+    let observed = std::env::current_exe().and_then(|program| {
+        behaviour::observe(&program.with_file_name(PROBE), &plan, |done| eprintln!("{done}"))
+    });
+    let written = observed.and_then(|observed| {
+        let behaviour = Behaviour::new(&observed, plan.rounds, report::surroundings());
+        println!("{}", behaviour.markdown());
+        let Some(folder) = &arguments.out else { return Ok(()) };
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(folder.join("behaviour.md"), behaviour.markdown())
+    });
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: behaviour was not told: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Lets the program beside this one run the same contenders on the same workloads.

@@ -95,7 +95,6 @@ fn take(course: &'static Course, mut ring: Consumer<Message>, asleep: &AtomicBoo
     let clock = Clock::new();
     let mut idle_since = None;
     loop {
-        let now = clock.nanos();
         let ready = ring.slots().min(TAKEN_AT_ONCE);
         if ready > 0 {
             idle_since = None;
@@ -103,7 +102,7 @@ fn take(course: &'static Course, mut ring: Consumer<Message>, asleep: &AtomicBoo
             chunk.into_iter().for_each(|message| course.handle_blocking(&message));
         } else if ring.is_abandoned() {
             return;
-        } else if now - *idle_since.get_or_insert(now) < SPIN {
+        } else if idle_for(clock, &mut idle_since) < SPIN {
             std::hint::spin_loop();
         } else {
             asleep.store(true, Ordering::SeqCst);
@@ -115,6 +114,12 @@ fn take(course: &'static Course, mut ring: Consumer<Message>, asleep: &AtomicBoo
             idle_since = None;
         }
     }
+}
+
+/// How long the thread has been idle, which begins with the first call.
+fn idle_for(clock: Clock, since: &mut Option<u64>) -> u64 {
+    let now = clock.nanos();
+    now - *since.get_or_insert(now)
 }
 
 impl Contender for Rings {

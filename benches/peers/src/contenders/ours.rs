@@ -15,14 +15,21 @@ use crate::feed::Feed;
 use crate::message::Message;
 
 const SPIN: Duration = Duration::from_micros(20);
-/// Enough for every handler that blocks at the same time in workload J.
-const RESCUE_THREADS: usize = 16;
 
 /// What is set beside the defaults.
 #[derive(Clone, Copy, Default)]
 struct Settings {
     spin: Duration,
-    rescue_threads: usize,
+    rescue: Rescue,
+}
+
+/// Whether other threads take over for stuck ones.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Rescue {
+    #[default]
+    Off,
+    /// With as many threads as by default.
+    On,
 }
 
 /// Messages are submitted by a thread.
@@ -37,7 +44,7 @@ pub(crate) fn submit_with_spin(course: &'static Course) -> Box<dyn Contender> {
 
 /// The same with threads that take over for stuck ones.
 pub(crate) fn submit_with_rescue(course: &'static Course) -> Box<dyn Contender> {
-    Box::new(Submit::new(course, Settings { rescue_threads: RESCUE_THREADS, ..Settings::default() }))
+    Box::new(Submit::new(course, Settings { rescue: Rescue::On, ..Settings::default() }))
 }
 
 /// Messages are taken from a source.
@@ -47,13 +54,13 @@ pub(crate) fn dispatch(course: &'static Course) -> Box<dyn Contender> {
 
 /// The same with threads that take over for stuck ones.
 pub(crate) fn dispatch_with_rescue(course: &'static Course) -> Box<dyn Contender> {
-    Box::new(Dispatch::new(course, Settings { rescue_threads: RESCUE_THREADS, ..Settings::default() }))
+    Box::new(Dispatch::new(course, Settings { rescue: Rescue::On, ..Settings::default() }))
 }
 
 fn executor(course: &'static Course, settings: Settings) -> (KeyedExecutor, Option<Runtime>) {
-    let Settings { spin, rescue_threads } = settings;
-    let builder = KeyedExecutor::builder().workers(WORKERS).max_in_flight(WINDOW as usize);
-    let builder = builder.spin(spin).rescue_threads(rescue_threads);
+    let Settings { spin, rescue } = settings;
+    let builder = KeyedExecutor::builder().workers(WORKERS).max_in_flight(WINDOW as usize).spin(spin);
+    let builder = if rescue == Rescue::Off { builder.rescue_threads(0) } else { builder };
     let timers = course.workload.needs_timers().then(timers);
     let builder = match &timers {
         Some(runtime) => builder.tokio(runtime.handle().clone()),
