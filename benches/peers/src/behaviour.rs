@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::contender::{ALL, Entry};
 use crate::rounds::Plan;
+use crate::workload::Workload;
 use child::Said;
 use probe::{Finished, Idle, Question};
 pub use table::Behaviour;
@@ -40,7 +41,7 @@ pub struct Observed {
 /// # Errors
 /// The program cannot be run, or a contender broke a promise or ended without an answer: the text says which.
 pub fn observe(program: &Path, plan: &Plan, mut tell: impl FnMut(&str)) -> io::Result<Vec<Observed>> {
-    let chosen = ALL.iter().filter(|entry| plan.contenders.contains(&entry.id));
+    let chosen = ALL.iter().filter(|entry| plan.contenders.contains(&entry.id) && entry.takes(Workload::A));
     let mut all: Vec<Observed> = chosen
         .map(|entry| Observed { entry: *entry, finished: Vec::new(), hung: false, idle: Vec::new() })
         .collect();

@@ -5,7 +5,9 @@
 
 use tokio::runtime::Runtime;
 
-use crate::contenders::{actix, group_by, kameo, lanes, limits, mutexes, ours, ractor, tasks, threads};
+use crate::contenders::{
+    actix, bare_loop, group_by, kameo, lanes, limits, mutexes, ours, ractor, tasks, threads,
+};
 use crate::course::Course;
 use crate::feed::Feed;
 use crate::message::Message;
@@ -99,17 +101,18 @@ impl Entry {
     /// Who keeps the window: ours does so itself, one task need not be told, and no window is needed without a queue.
     #[must_use]
     pub fn keeper(&self) -> Keeper {
-        let own = self.family == Family::Ours || matches!(self.id, "group-by" | "alone");
+        let own = self.family == Family::Ours || matches!(self.id, "group-by" | "alone" | "bare-loop");
         if own { Keeper::Contender } else { Keeper::Harness }
     }
 
     /// Whether the workload can be run on it: handlers that wait need futures, a paced producer is a thread, and
-    /// what runs in the producer's thread has no pace, no queue and no latency.
+    /// what runs in the producer's thread has no pace, no queue and no latency; a loop for one kind of wait takes no other.
     #[must_use]
     pub fn takes(&self, workload: Workload) -> bool {
         let can_wait = self.handlers == Handlers::Async || !workload.needs_async();
         let can_pace = workload.rate().is_none() || self.door == Door::Thread && self.id != "alone";
-        can_wait && can_pace
+        let can_poll = self.id != "bare-loop" || workload.needs_fine_timer();
+        can_wait && can_pace && can_poll
     }
 }
 
@@ -153,6 +156,7 @@ pub const ALL: &[Entry] = entries! {
     "actix-kept", "actix, actors kept", PerKey, Thread, Async, true, actix::kept;
     "shared-queue", "one shared queue, no order", Limit, Thread, Plain, false, limits::shared_queue;
     "rings", "SPSC rings, taken by 32", Limit, Thread, Plain, true, limits::rings;
+    "bare-loop", "no executor: one thread polls what waits", Limit, Source, Async, false, bare_loop::open;
     "alone", "the handler alone, on both threads", Limit, Source, Plain, true, limits::alone;
 };
 

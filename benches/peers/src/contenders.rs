@@ -1,6 +1,7 @@
 //! The contenders, one file for each way of keeping order.
 
 pub(crate) mod actix;
+pub(crate) mod bare_loop;
 pub(crate) mod group_by;
 pub(crate) mod kameo;
 pub(crate) mod lanes;
