@@ -101,7 +101,7 @@ where
         unsafe {
             while slot != NONE {
                 self.plain(worker, |plain| plain.doomed.push(Item::new(entry, slot)));
-                slot = self.next_of(slot);
+                slot = self.behind(entry, slot);
             }
             self.discard_doomed(cx);
         }

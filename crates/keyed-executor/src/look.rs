@@ -173,7 +173,7 @@ where
             let mut slot = head;
             while slot != NONE {
                 queued += 1;
-                slot = self.next_of(slot);
+                slot = self.behind(entry, slot);
             }
             look.add(entry, state, queued, age);
         }

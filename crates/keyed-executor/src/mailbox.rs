@@ -15,7 +15,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Mailbox {
     /// The first message not started, or [`NONE`].
     pub(crate) head: u32,
-    /// The last message not started; means nothing while `head` is [`NONE`].
+    /// The last message not started, which has no link; means nothing while `head` is [`NONE`].
     pub(crate) tail: u32,
     /// The message that was started and has not ended, or [`NONE`].
     pub(crate) running: u32,

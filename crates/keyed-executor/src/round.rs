@@ -178,7 +178,6 @@ where
         }
         // SAFETY: rules 2 and 4 of seat/README.md: the item came to this worker, whose seat the caller holds.
         unsafe {
-            self.link(slot, NONE);
             self.reached(cx, slot);
             let (duty, last) = self.mailbox(entry, |mailbox| {
                 if item.is_fresh() {
@@ -249,7 +248,7 @@ where
             if let Some(second) = self.second_first(entry, head) {
                 return Some(second);
             }
-            let next = self.next_of(head);
+            let next = self.behind(entry, head);
             self.mailbox(entry, |mailbox| mailbox.head = next);
             Some(head)
         }

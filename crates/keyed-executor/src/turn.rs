@@ -181,7 +181,9 @@ where
                 }
                 (slot, head)
             });
-            self.link(slot, head);
+            if head != NONE {
+                self.link(slot, head);
+            }
             let duty = self.mailbox(entry, |mailbox| mailbox.on(Event::Yield));
             debug_assert_eq!(duty, Duty::Queue);
             self.push_ready(worker, entry);

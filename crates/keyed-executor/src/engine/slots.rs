@@ -10,6 +10,7 @@ use std::hash::Hash;
 use super::Engine;
 use crate::cx::Cx;
 use crate::error::Outcome;
+use crate::mailbox::NONE;
 use crate::prefetch::{Access, prefetch};
 use crate::time::ticks;
 
@@ -51,15 +52,22 @@ where
 
     /// The message behind this one in its mailbox.
     ///
+    /// The last one's link is not looked at: links of several slots, which may belong to several workers, share a line.
+    ///
     /// # Safety
-    /// Rule 4 of seat/README.md: the slot belongs to the caller.
+    /// Rules 2 and 4 of seat/README.md: the entry and the slot belong to the caller.
     #[inline]
-    pub(crate) unsafe fn next_of(&self, slot: u32) -> u32 {
+    pub(crate) unsafe fn behind(&self, entry: u32, slot: u32) -> u32 {
         // SAFETY: the caller's contract.
-        self.links[slot as usize].with(|next| unsafe { *next })
+        unsafe {
+            if self.mailbox(entry, |mailbox| mailbox.tail) == slot {
+                return NONE;
+            }
+            self.links[slot as usize].with(|next| *next)
+        }
     }
 
-    /// Says which message is behind this one in its mailbox.
+    /// Says which message is behind this one in its mailbox; the last one needs no link.
     ///
     /// # Safety
     /// Rule 4 of seat/README.md: the slot belongs to the caller.
@@ -77,7 +85,12 @@ where
     pub(crate) unsafe fn reached(&self, cx: &Cx<'_>, slot: u32) {
         let now = ticks(cx.worker.clock().last());
         // SAFETY: the caller's contract.
-        self.reached[slot as usize].with_mut(|at| unsafe { *at = now });
+        unsafe {
+            // Mostly it is the tick in which the slot's last message came. Several slots share a line: it is not written for nothing.
+            if self.reached_at(slot) != now {
+                self.reached[slot as usize].with_mut(|at| *at = now);
+            }
+        }
     }
 
     /// When a message reached its worker.
