@@ -92,7 +92,8 @@ where
     failure: Mutex<Option<Cause<ErrorOf<F>>>>,
     /// Outcomes of messages whose threads lost their seats.
     pub(crate) handed_in: Mutex<Vec<Lost<ErrorOf<F>>>>,
-    counts: Counts,
+    /// Written by every worker that publishes, so on lines of its own.
+    counts: CachePadded<Counts>,
     pub(crate) refusals: Refusals,
     pub(crate) auditor: Option<Box<Auditor>>,
     /// Where its hot keys are found.
@@ -157,7 +158,7 @@ where
             phase: CachePadded::new(AtomicU8::new(phase::RUNNING)),
             failure: Mutex::new(None),
             handed_in: Mutex::new(Vec::new()),
-            counts: Counts::default(),
+            counts: CachePadded::default(),
             refusals: Refusals::default(),
             auditor,
             samples,

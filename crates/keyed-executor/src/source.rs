@@ -24,6 +24,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
 
+use crossbeam_utils::CachePadded;
 use futures_core::Stream;
 
 use crate::completion::Completion;
@@ -115,8 +116,9 @@ where
     key: KF,
     scale: Option<Scale<K, M>>,
     /// Pinned: dropped where it is.
-    source: UnsafeCell<Option<S>>,
-    side: UnsafeCell<Home<K, M>>,
+    source: CachePadded<UnsafeCell<Option<S>>>,
+    /// Written with every message, so apart from what the other workers read; so is the source.
+    side: CachePadded<UnsafeCell<Home<K, M>>>,
     /// What a thread that lost the seat inside the source brought.
     handed_step: Mutex<Option<Brought<K, M, ErrorOf<F>>>>,
     closing: AtomicBool,
@@ -202,8 +204,8 @@ where
             home,
             key,
             scale,
-            source: UnsafeCell::new(Some(source)),
-            side: UnsafeCell::new(side),
+            source: CachePadded::new(UnsafeCell::new(Some(source))),
+            side: CachePadded::new(UnsafeCell::new(side)),
             handed_step: Mutex::new(None),
             closing: AtomicBool::new(false),
             orphaned: AtomicBool::new(false),

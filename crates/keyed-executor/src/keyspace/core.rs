@@ -10,6 +10,8 @@ use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 
+use crossbeam_utils::CachePadded;
+
 use super::waiting::Waiting;
 use super::{Handle, Keyspace};
 use crate::contain::drop_contained;
@@ -31,7 +33,8 @@ where
     H: Fn(M) -> F,
 {
     pub(super) engine: Engine<K, M, H, F>,
-    pub(super) side: Mutex<Side<K>>,
+    /// Written with every submission, so apart from what the workers read.
+    pub(super) side: CachePadded<Mutex<Side<K>>>,
     pub(super) scale: Option<Scale<K, M>>,
     pub(super) tickets: AtomicU64,
     /// Looks at what comes back on behalf of those that wait for a key; made with the first of them.
@@ -67,7 +70,11 @@ where
         let intake = Intake::new(engine.window, engine.limits, workers, start);
         Core {
             engine,
-            side: Mutex::new(Side { intake, dead: Vec::new(), waiting: Waiting::default() }),
+            side: CachePadded::new(Mutex::new(Side {
+                intake,
+                dead: Vec::new(),
+                waiting: Waiting::default(),
+            })),
             scale,
             tickets: AtomicU64::new(0),
             watcher: OnceLock::new(),
