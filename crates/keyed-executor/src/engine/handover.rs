@@ -38,9 +38,10 @@ where
 
     /// Chooses the worker of a new key and starts its thread if it has none.
     #[inline]
-    pub(crate) fn choose(&self, intake: &mut Intake) -> Option<usize> {
+    pub(crate) fn choose(&self, hash: u64, intake: &mut Intake) -> Option<usize> {
         let Intake { placement, pushed, .. } = intake;
         placement.choose(
+            hash,
             &self.shared.workers,
             |worker| self.view(pushed[worker], worker),
             |worker| self.shared.ensure_started(worker).is_ok(),

@@ -159,7 +159,7 @@ where
             }
             Place::Live { entry, worker } => (entry, worker, false),
             Place::Absent => {
-                let Some(worker) = engine.choose(intake) else {
+                let Some(worker) = engine.choose(hash, intake) else {
                     // A closed executor starts no thread; it is about to close this door too.
                     let closed = engine.shared.is_closed();
                     let reason = if closed { SubmitRefusal::Closed } else { SubmitRefusal::NoWorker };

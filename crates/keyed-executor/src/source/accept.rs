@@ -93,7 +93,7 @@ where
                     if start == Start::InPlace && self.engine.lanes[self.home].figures.ready.get() == 0 {
                         return self.run_in_place::<CAREFUL>(cx, key, hash, message);
                     }
-                    match self.choose() {
+                    match self.choose(hash) {
                         Some(worker) => {
                             let entry =
                                 self.side(|side| self.engine.admit(&mut side.intake, hash, key, worker));
@@ -121,7 +121,7 @@ where
 
     /// The worker of a new key. The home itself is between two handlers, so an empty queue here is no wait at all.
     #[inline]
-    unsafe fn choose(&self) -> Option<usize> {
+    unsafe fn choose(&self, hash: u64) -> Option<usize> {
         // SAFETY: rules 1 and 5 of seat/README.md: this function's contract.
         unsafe {
             let here = self.engine.plain(self.home, |plain| LaneView {
@@ -133,6 +133,7 @@ where
             self.side(|side| {
                 let Intake { placement, pushed, .. } = &mut side.intake;
                 placement.choose(
+                    hash,
                     &self.engine.shared.workers,
                     |worker| {
                         if worker == self.home { here } else { self.engine.view(pushed[worker], worker) }

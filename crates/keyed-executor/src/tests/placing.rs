@@ -70,7 +70,7 @@ fn placed(
     };
     let to = (0..keys)
         .map(|_| {
-            placement.choose(workers, view, |_| panic!("no worker has to be started")).expect("one runs")
+            placement.choose(0, workers, view, |_| panic!("no worker has to be started")).expect("one runs")
         })
         .collect();
     (to, looks.get())
@@ -132,6 +132,86 @@ fn with_long_waits_only_the_shortest_is_taken_and_the_lowest_of_equals() {
     executor.close();
 }
 
+/// The hash of a key whose own worker is this one of so many.
+fn own(worker: usize, workers: usize) -> u64 {
+    (u64::MAX / workers as u64) * worker as u64 + workers as u64
+}
+
+/// Where keys go whose own workers are these, with nobody to be started.
+fn placed_by_hash(workers: &[Arc<Worker>], views: &[LaneView], of: &[usize]) -> Vec<usize> {
+    let mut placement = Placement::new(workers.len(), 0);
+    let hashes = of.iter().map(|worker| own(*worker, workers.len()));
+    let choose =
+        |hash| placement.choose(hash, workers, |index| views[index], |_| panic!("nobody has to be started"));
+    hashes.map(choose).map(|chosen| chosen.expect("one runs")).collect()
+}
+
+#[test]
+fn where_messages_are_dear_each_key_goes_to_the_worker_that_its_hash_names() {
+    let executor = executor(3);
+    let busy = Busy::all(&executor);
+    let workers = &executor.inner().workers;
+    let of: Vec<usize> = (0..90).map(|n| [0, 2, 1, 1, 2, 0, 2][n % 7]).collect();
+    // Short waits or long ones, as long as none is far ahead of the others.
+    for views in [
+        [lane(1, 1_001), lane(3, 1_001), lane(2, 1_001)],
+        [lane(90, 2_000), lane(80, 2_000), lane(100, 2_000)],
+    ] {
+        assert_eq!(placed_by_hash(workers, &views, &of), of, "{views:?}");
+    }
+    // Cheap ones stay together, and so do those of which one worker knows that they are cheap.
+    for views in [[lane(1, 1_000); 3], [lane(1, 2_000), lane(3, 2_000), lane(50, 1_000)]] {
+        assert_eq!(placed_by_hash(workers, &views, &of), vec![0; 90], "{views:?}");
+    }
+    drop(busy);
+    executor.close();
+}
+
+#[test]
+fn a_key_does_not_wait_for_its_own_worker_more_than_80_us_longer_than_for_another() {
+    let executor = executor(2);
+    let busy = Busy::all(&executor);
+    let workers = &executor.inner().workers;
+    for (queued, to) in [(41, 1), (42, 0), (400, 0)] {
+        let views = [lane(2, 2_000), lane(queued, 2_000)];
+        assert_eq!(placed_by_hash(workers, &views, &[1]), [to], "{queued} queued there, 2 on the other");
+        let all_long = [lane(102, 2_000), lane(100 + queued, 2_000)];
+        assert_eq!(
+            placed_by_hash(workers, &all_long, &[1]),
+            [to],
+            "{queued} more than 100 queued there, 102 on the other"
+        );
+    }
+    drop(busy);
+    executor.close();
+}
+
+#[test]
+fn a_look_is_good_for_as_many_own_keys_as_keep_the_wait_within_80_us_and_for_16_at_most() {
+    let executor = executor(2);
+    let busy = Busy::all(&executor);
+    let workers = &executor.inner().workers;
+    for (view, keys) in [(lane(2, 2_000), 16), (lane(38, 2_000), 4), (lane(41, 2_000), 1)] {
+        let mut placement = Placement::new(2, 0);
+        let views = [lane(2, 2_000), view];
+        let looks = Cell::new(0);
+        let mut looks_after = |hash| {
+            let view = |index: usize| {
+                looks.set(looks.get() + usize::from(index == 0));
+                views[index]
+            };
+            let _ = placement.choose(hash, workers, view, |_| panic!("nobody has to be started"));
+            looks.get()
+        };
+        let counted: Vec<usize> = (0..=keys).map(|_| looks_after(own(1, 2))).collect();
+        let mut expected = vec![1; keys];
+        expected.push(2);
+        assert_eq!(counted, expected, "{view:?}");
+    }
+    drop(busy);
+    executor.close();
+}
+
 #[test]
 fn workers_that_were_never_started_take_turns_from_where_the_intake_begins() {
     let executor = executor(3);
@@ -145,7 +225,7 @@ fn workers_that_were_never_started_take_turns_from_where_the_intake_begins() {
                 started.borrow_mut().push(worker.index());
                 true
             };
-            to.push(placement.choose(workers, |_| lane(0, 1), start).expect("one can be started"));
+            to.push(placement.choose(0, workers, |_| lane(0, 1), start).expect("one can be started"));
         }
         let turns: Vec<usize> = (first..first + 6).map(|n| n % 3).collect();
         assert_eq!((&to, &*started.borrow()), (&turns, &turns));
@@ -158,9 +238,9 @@ fn workers_that_were_never_started_take_turns_from_where_the_intake_begins() {
         asked.borrow_mut().push(worker.index());
         worker.index() == 0
     };
-    assert_eq!(placement.choose(workers, |_| lane(0, 1), start), Some(0));
+    assert_eq!(placement.choose(0, workers, |_| lane(0, 1), start), Some(0));
     assert_eq!(*asked.borrow(), [1, 0]);
-    assert_eq!(placement.choose(workers, |_| lane(0, 1), |_| false), None, "nobody is there");
+    assert_eq!(placement.choose(0, workers, |_| lane(0, 1), |_| false), None, "nobody is there");
 }
 
 #[test]
@@ -178,8 +258,55 @@ fn a_sleeping_worker_is_woken_before_a_long_wait_and_taken_if_nothing_else_runs(
         lane(0, 1)
     };
     let second_only = |worker: &Arc<Worker>| worker.index() == 1;
-    assert_eq!(placement.choose(workers, views, second_only), Some(1));
-    assert_eq!(placement.choose(workers, views, |_| false), Some(1), "it runs");
+    assert_eq!(placement.choose(0, workers, views, second_only), Some(1));
+    assert_eq!(placement.choose(0, workers, views, |_| false), Some(1), "it runs");
+    executor.close();
+}
+
+#[test]
+fn a_key_whose_own_worker_sleeps_goes_to_one_that_is_awake_without_a_wake_up() {
+    let executor = executor(2);
+    let workers = &executor.inner().workers;
+    let gates = [Latch::new(), Latch::new()];
+    for (worker, gate) in gates.iter().enumerate() {
+        let (entered, held) = (Latch::new(), gate.clone());
+        let inside = entered.clone();
+        let hold = move || {
+            inside.release();
+            held.wait();
+        };
+        executor.execute_pinned(worker as i64, hold).expect("the executor is open");
+        entered.wait();
+    }
+    let mut placement = Placement::new(2, 0);
+    let mut choose = |worker| {
+        let nobody = |_: &Arc<Worker>| panic!("nobody has to be woken");
+        placement.choose(own(worker, 2), workers, |_| lane(1, 2_000), nobody)
+    };
+    assert_eq!(choose(1), Some(1));
+    gates[1].release();
+    eventually("the second worker sleeps", || workers[1].sleeper().sleeps());
+    // By the look from before it fell asleep, and by looks of their own.
+    assert_eq!([1, 0, 1, 1].map(choose), [Some(0); 4]);
+    gates[0].release();
+    executor.close();
+}
+
+#[test]
+fn once_messages_are_known_to_be_cheap_no_key_has_a_worker_of_its_own() {
+    let executor = executor(2);
+    let busy = Busy::all(&executor);
+    let workers = &executor.inner().workers;
+    let mut placement = Placement::new(2, 0);
+    let mut choose = |worker, cost| {
+        let nobody = |_: &Arc<Worker>| panic!("both are awake");
+        placement.choose(own(worker, 2), workers, |_| lane(1, cost), nobody)
+    };
+    // The first look leaves room for 16 on either; the second one, for the 17th, finds cheap messages, for 17 keys.
+    let dear: Vec<_> = (0..16).map(|_| choose(0, 2_000)).collect();
+    let cheap: Vec<_> = (0..20).map(|n| choose(usize::from(n > 0), 100)).collect();
+    assert_eq!((dear, cheap), (vec![Some(0); 16], vec![Some(0); 20]));
+    drop(busy);
     executor.close();
 }
 
@@ -240,11 +367,19 @@ fn a_worker_that_stays_inside_one_handler_is_a_long_wait_at_the_second_look() {
     let stuck = workers.iter().position(|worker| worker.token().lent().is_some()).expect("it is inside");
     let mut placement = Placement::new(2, stuck + 1);
     let view = |_| lane(0, 40_000);
-    assert_eq!(placement.choose(workers, view, |_| true), Some(stuck), "it may just have begun");
-    assert_eq!(placement.choose(workers, view, |_| true), Some(stuck), "the look is good for one more");
+    assert_eq!(
+        placement.choose(own(stuck, 2), workers, view, |_| true),
+        Some(stuck),
+        "it may just have begun"
+    );
+    assert_eq!(
+        placement.choose(own(stuck, 2), workers, view, |_| true),
+        Some(stuck),
+        "the look is good for one more"
+    );
     let seen = crate::time::nanos();
     eventually("more time has passed than a wake-up takes", || crate::time::nanos() - seen > 50_000);
-    assert_eq!(placement.choose(workers, view, |_| true), Some(1 - stuck));
+    assert_eq!(placement.choose(own(stuck, 2), workers, view, |_| true), Some(1 - stuck));
     gate.release();
     executor.close();
 }
