@@ -137,11 +137,10 @@ impl Course {
         self.timer.as_ref().expect("the workload has a timer of the harness")
     }
 
-    /// Whether everything of a key that was handed in is finished.
+    /// Whether all of so many messages of a key are finished.
     #[must_use]
-    pub fn is_idle(&self, key: u32) -> bool {
-        let key = key as usize;
-        self.keys[key].state.load(Ordering::Relaxed) == self.sent[key].load(Ordering::Relaxed) << 1
+    pub fn is_idle(&self, key: u32, sent: u32) -> bool {
+        self.keys[key as usize].state.load(Ordering::Relaxed) == sent << 1
     }
 
     /// The first thing a handler does.

@@ -34,6 +34,8 @@ pub struct Feed {
     until_sample: u64,
     next_slow: u32,
     paced_from: Option<u64>,
+    /// Messages of each key so far; its own, so that producers beside each other share no line of memory.
+    sent: Box<[u32]>,
 }
 
 impl Feed {
@@ -48,6 +50,7 @@ impl Feed {
             until_sample: 0,
             next_slow: 0,
             paced_from: None,
+            sent: course.sent.iter().map(|sent| sent.load(Ordering::Relaxed)).collect(),
         }
     }
 
@@ -55,10 +58,10 @@ impl Feed {
     /// window is not looked at: they run what they produce.
     #[must_use]
     pub fn split(self, lanes: usize) -> Vec<Self> {
-        let part = |lane| Self {
-            lane: Some((lane, lanes)),
-            places: self.places.clone(),
-            ..Self::new(self.course, 0..0, self.until)
+        let part = |lane| {
+            let mut part = Self::new(self.course, self.places.clone(), self.until);
+            part.lane = Some((lane, lanes));
+            part
         };
         (0..lanes).map(part).collect()
     }
@@ -75,7 +78,7 @@ impl Feed {
         }
         if self.course.workload == Workload::I && self.produced % LOOK_EVERY == LOOK_EVERY / 2 {
             let slow = KEYS + self.next_slow;
-            if self.course.is_idle(slow) {
+            if self.course.is_idle(slow, self.sent[slow as usize]) {
                 self.next_slow = (self.next_slow + 1) % SLOW_KEYS;
                 return Some(slow);
             }
@@ -125,9 +128,9 @@ impl Iterator for Feed {
         self.pace();
         let workload = self.course.workload;
         let key = self.next_key()?;
-        let sent = &self.course.sent[key as usize];
-        let sequence = sent.load(Ordering::Relaxed);
-        sent.store(sequence + 1, Ordering::Relaxed);
+        let sent = &mut self.sent[key as usize];
+        let sequence = *sent;
+        *sent += 1;
         let mut handed_in_at = 0;
         if workload.looks_at(key) {
             if self.until_sample == 0 {
@@ -140,7 +143,19 @@ impl Iterator for Feed {
         self.produced += 1;
         let work = workload.work(key);
         debug_assert!(work != Work::Block || key >= KEYS);
-        Some(Message { key, sequence, id, handed_in_at, work, payload: [id; 8] })
+        Some(Message { key, sequence, id, handed_in_at, work: work.into(), payload: [id; 8] })
+    }
+}
+
+impl Drop for Feed {
+    /// Tells the course how many messages each key had, for the next feed and for the check at the end.
+    fn drop(&mut self) {
+        for (known, sent) in self.course.sent.iter().zip(&self.sent) {
+            // Each key is of one feed: nobody else raises it meanwhile.
+            if *sent > known.load(Ordering::Relaxed) {
+                known.store(*sent, Ordering::Relaxed);
+            }
+        }
     }
 }
 

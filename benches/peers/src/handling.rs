@@ -49,7 +49,7 @@ impl Course {
     #[inline]
     pub fn handle_blocking(&self, message: &Message) {
         self.begin(message);
-        match message.work {
+        match Work::from(message.work) {
             Work::Check => {}
             Work::Compute => compute(self.compute_steps()),
             Work::Block => block(BLOCKED),
@@ -72,7 +72,7 @@ impl Future for Handling {
         match &mut this.step {
             Step::New => {
                 this.course.begin(&this.message);
-                match this.message.work {
+                match Work::from(this.message.work) {
                     Work::Check => {}
                     Work::Compute => compute(this.course.compute_steps()),
                     Work::Block => block(BLOCKED),
@@ -83,8 +83,8 @@ impl Future for Handling {
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }
-                    Work::Wait | Work::WaitLong => {
-                        let millis = if this.message.work == Work::Wait { 1 } else { 5 };
+                    work @ (Work::Wait | Work::WaitLong) => {
+                        let millis = if work == Work::Wait { 1 } else { 5 };
                         let mut timer = Box::pin(sleep(Duration::from_millis(millis)));
                         if timer.as_mut().poll(cx).is_pending() {
                             this.step = Step::Waiting(timer);

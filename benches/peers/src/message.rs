@@ -4,7 +4,6 @@
 
 /// What the handler does with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Work {
     /// Checks it, and nothing else.
     Check,
@@ -26,6 +25,39 @@ pub enum Work {
     OpenGate,
 }
 
+impl Work {
+    const ALL: [Self; 9] = [
+        Self::Check,
+        Self::Yield,
+        Self::Compute,
+        Self::Wait,
+        Self::WaitLong,
+        Self::Block,
+        Self::WaitFine,
+        Self::BlockAtGate,
+        Self::OpenGate,
+    ];
+}
+
+/// A [`Work`] as a whole word. With values to spare in a byte amid the message an `Option` of it would keep its tag there,
+/// and each move would be of pieces to either side of that byte, which cost more than a cheap handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task(u64);
+
+impl From<Work> for Task {
+    #[inline]
+    fn from(work: Work) -> Self {
+        Self(work as u64)
+    }
+}
+
+impl From<Task> for Work {
+    #[inline]
+    fn from(task: Task) -> Self {
+        Self::ALL[task.0 as usize]
+    }
+}
+
 /// One message.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -39,7 +71,7 @@ pub struct Message {
     /// When the producer had it, in nanoseconds of the clock; zero if its latency is not sampled.
     pub handed_in_at: u64,
     /// What the handler does with it.
-    pub work: Work,
+    pub work: Task,
     /// Eight times the id.
     pub payload: [u64; 8],
 }
