@@ -6,6 +6,7 @@
 
 use std::future::{Future, pending};
 use std::hint::black_box;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -148,9 +149,10 @@ impl Stopwatch {
         Self { cpu_ns: cpu_ns(), started_at: Instant::now() }
     }
 
-    fn sample(&self, messages: u64) -> Sample {
+    /// `ended_ns` is what threads ran that have ended meanwhile.
+    fn sample(&self, messages: u64, ended_ns: u64) -> Sample {
         let time = self.started_at.elapsed();
-        let cpu_ns = cpu_ns().saturating_sub(self.cpu_ns);
+        let cpu_ns = (cpu_ns() + ended_ns).saturating_sub(self.cpu_ns);
         Sample { rate: messages as f64 / time.as_secs_f64(), cpu_ns: cpu_ns as f64 / messages as f64 }
     }
 }
@@ -158,10 +160,12 @@ impl Stopwatch {
 /// Nanoseconds that the living threads of this process have run; 0 where the system does not say.
 fn cpu_ns() -> u64 {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
-    let ran = |path: std::path::PathBuf| -> Option<u64> {
-        std::fs::read_to_string(path.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
-    };
-    tasks.flatten().filter_map(|task| ran(task.path())).sum()
+    tasks.flatten().filter_map(|task| ran_ns(&task.path())).sum()
+}
+
+/// Nanoseconds that a thread has run.
+fn ran_ns(thread: &Path) -> Option<u64> {
+    std::fs::read_to_string(thread.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
 }
 
 fn finish<F: Future>(future: F) -> F::Output {
@@ -219,6 +223,7 @@ impl Load {
             finish(keyspace.submit(message.key, message)).expect("the keyspace is open");
         }
         let watch = Stopwatch::start();
+        let ended_ns = AtomicU64::new(0);
         for _ in 0..self.runs {
             if self.producers == 1 {
                 self.produce(&keyspaces, 0, self.messages);
@@ -226,8 +231,12 @@ impl Load {
                 let part = self.messages / self.producers as u64;
                 thread::scope(|scope| {
                     for producer in 0..self.producers as u64 {
-                        let keyspaces = &keyspaces;
-                        scope.spawn(move || self.produce(keyspaces, producer * part, part));
+                        let (keyspaces, ended_ns) = (&keyspaces, &ended_ns);
+                        scope.spawn(move || {
+                            self.produce(keyspaces, producer * part, part);
+                            let ran = ran_ns(Path::new("/proc/thread-self"));
+                            ended_ns.fetch_add(ran.unwrap_or(0), Ordering::Relaxed);
+                        });
                     }
                 });
             }
@@ -236,7 +245,7 @@ impl Load {
                 None => all_handled(&keyspaces),
             }
         }
-        let sample = watch.sample(self.messages * self.runs);
+        let sample = watch.sample(self.messages * self.runs, ended_ns.into_inner());
         keyspaces.iter().chain([&aside]).for_each(Keyspace::cancel);
         sample
     }
@@ -288,7 +297,7 @@ impl Load {
                 finish(dispatch).expect("no handler fails");
             }
         }
-        let sample = watch.sample(self.messages * self.runs);
+        let sample = watch.sample(self.messages * self.runs, 0);
         drop(idle);
         sample
     }
@@ -324,7 +333,7 @@ impl Load {
         let dispatch = start(Box::new(waiting(0).chain(handled)));
         let watch = has_begun.recv().expect("the source is polled");
         counter.wait(WARM_UP + self.messages);
-        let sample = watch.sample(self.messages);
+        let sample = watch.sample(self.messages, 0);
         drop((dispatch, aside));
         sample
     }
