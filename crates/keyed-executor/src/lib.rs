@@ -81,6 +81,7 @@ mod shutdown;
 
 mod contain;
 mod metrics;
+mod brief;
 mod sync;
 mod time;
 

@@ -20,7 +20,7 @@ pub(crate) use shuffled::*;
 
 /// A number that is shown: no protocol rests on what another thread reads of it, so no model looks at it.
 pub(crate) use std::sync::atomic::AtomicU64 as Figure;
-pub(crate) use std::sync::{Arc, OnceLock, PoisonError, Weak};
+pub(crate) use std::sync::{Arc, OnceLock, PoisonError, TryLockError, Weak};
 
 /// Takes a lock whatever happened to an earlier holder.
 ///

@@ -7,6 +7,8 @@ mod audit_faults;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 pub(crate) mod breaks;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod brief_lock;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod counting;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod faults;

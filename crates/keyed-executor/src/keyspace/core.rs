@@ -14,6 +14,7 @@ use crossbeam_utils::CachePadded;
 
 use super::waiting::Waiting;
 use super::{Handle, Keyspace};
+use crate::brief::lock_brief;
 use crate::contain::drop_contained;
 use crate::credit::wake_contained;
 use crate::engine::Engine;
@@ -22,7 +23,7 @@ use crate::executor::Guard;
 use crate::hot::Samples;
 use crate::intake::Intake;
 use crate::lanes::Lanes;
-use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, OnceLock, Weak, lock};
+use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, OnceLock, Weak};
 use crate::weigh::{Scale, Weigh};
 
 /// An engine with an intake behind a lock.
@@ -113,7 +114,7 @@ where
     /// whose turn has come: both happen after the lock.
     #[inline]
     pub(super) fn with_side<R>(&self, work: impl FnOnce(&mut Side<K>) -> R) -> R {
-        let mut guard = lock(&self.side);
+        let mut guard = lock_brief(&self.side);
         if guard.intake.bounds.is_watched {
             // A comparison of keys that panics must not cost a wake-up that was found before it.
             let result = catch_unwind(AssertUnwindSafe(|| work(&mut guard)));
@@ -138,7 +139,7 @@ where
         }
         due.into_iter().for_each(wake_contained);
         // Its room is of use to the next one, unless somebody was faster.
-        let mut guard = lock(&self.side);
+        let mut guard = lock_brief(&self.side);
         if guard.dead.capacity() == 0 {
             guard.dead = dead;
         }
@@ -162,7 +163,7 @@ where
     H: Fn(M) -> F,
 {
     fn drop(&mut self) {
-        let side = &mut *lock(&self.side);
+        let side = &mut *lock_brief(&self.side);
         side.intake.bounds.is_watched = false;
         self.engine.drop_keys(&mut side.intake, &mut side.dead);
     }

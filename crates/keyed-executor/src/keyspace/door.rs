@@ -12,13 +12,14 @@ use std::task::Waker;
 use super::accept::{Accepted, Refused, Waited};
 use super::core::Core;
 use super::{Door, Given};
+use crate::brief::lock_brief;
 use crate::credit::{Need, Ticket};
 use crate::error::{Cause, Ledger, Outcome, SubmitRefusal};
 use crate::figures::DispatchMetrics;
 use crate::hot::HotKey;
 use crate::inspect::Inspection;
 use crate::prefetch::Access;
-use crate::sync::{Ordering, lock};
+use crate::sync::Ordering;
 
 impl<K, M, H, F> Door<K, M> for Core<K, M, H, F>
 where
@@ -53,7 +54,7 @@ where
             self.leave_list(ticket);
         }
         let (returned, refused) = {
-            let intake = &lock(&self.side).intake;
+            let intake = &lock_brief(&self.side).intake;
             (intake.returned, self.refusal(intake).is_some() || intake.room() > 0)
         };
         if refused {
@@ -67,7 +68,7 @@ where
         };
         let now = self.engine.credit.register(ticket, need, waker);
         // Looked at again after the registration: a completion, or a door that was shut meanwhile.
-        if now > returned || self.refusal(&lock(&self.side).intake).is_some() {
+        if now > returned || self.refusal(&lock_brief(&self.side).intake).is_some() {
             // Woken already, or not: either way this submitter looks again.
             self.engine.credit.forget(ticket);
             return false;

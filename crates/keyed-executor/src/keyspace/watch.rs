@@ -15,12 +15,13 @@ use std::task::{Wake, Waker};
 
 use super::core::Core;
 use super::waiting::For;
+use crate::brief::lock_brief;
 use crate::contain::drop_contained;
 use crate::credit::{Need, Then, Ticket};
 use crate::error::Outcome;
 use crate::intake::Place;
 use crate::intake::bounds::Lack;
-use crate::sync::{Arc, Weak, lock};
+use crate::sync::{Arc, Weak};
 
 /// No submitter's ticket, since those are counted from zero; the last one is the end's.
 const WATCH: Ticket = Ticket::MAX - 1;
@@ -120,7 +121,7 @@ where
                 self.watcher.get_or_init(|| Waker::from(Arc::new(Watch { core: Weak::clone(&self.me) })));
             let now = self.engine.credit.register(WATCH, need, watcher);
             // Looked at again after the registration: a completion, or a door that was shut meanwhile.
-            if now <= returned && self.refusal(&lock(&self.side).intake).is_none() {
+            if now <= returned && self.refusal(&lock_brief(&self.side).intake).is_none() {
                 return;
             }
         }
