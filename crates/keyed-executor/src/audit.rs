@@ -19,6 +19,8 @@
 
 mod cells;
 mod misorder;
+#[cfg(all(test, not(any(keyed_loom, keyed_shuttle))))]
+mod tests;
 
 pub(crate) use cells::{Accepted, Auditor};
 pub(crate) use misorder::OnMisorder;
@@ -82,13 +84,7 @@ where
     #[inline(never)]
     pub(crate) fn audit_in_place(&self, auditor: &Auditor, cx: &Cx<'_>, hash: u64) -> u32 {
         self.lanes[cx.worker.index()].figures.audited.add(1);
-        match auditor.claim(hash, IN_PLACE) {
-            Claim::Cell(cell) if cell != NONE => cell,
-            _ => {
-                auditor.unclear.fetch_add(1, Ordering::Relaxed);
-                NONE
-            }
-        }
+        auditor.claim_in_place(hash)
     }
 
     /// A message that was started in place has a slot and a place from here on.

@@ -7,6 +7,9 @@
 //! Two marks, because a wake costs two hundred cheap messages: a worker with more to do wakes at half a window free, a
 //! worker that runs dry at one batch (window/16). Waiting for everything (`drained`) has no such slack.
 
+#[cfg(all(test, not(any(keyed_loom, keyed_shuttle))))]
+mod tests;
+
 use std::task::Waker;
 
 use crossbeam_utils::CachePadded;
@@ -25,6 +28,30 @@ pub(crate) struct Need {
     pub(crate) dry: u64,
     /// What `returned` was when the waiter found no permit free; None for one that takes no permit.
     pub(crate) empty_at: Option<u64>,
+}
+
+impl Need {
+    /// That of a submitter which found no permit free with so many messages given back: half a window of them, or a batch from
+    /// a worker that runs dry.
+    pub(crate) fn permit(returned: u64, window: usize, batch: usize) -> Self {
+        let half = half(window);
+        Self { busy: returned + half, dry: returned + (batch as u64).min(half), empty_at: Some(returned) }
+    }
+
+    /// That of who looks after others: anything that comes back, from a worker that goes on half a window of it.
+    pub(crate) fn anything(returned: u64, window: usize) -> Self {
+        Self { busy: returned + half(window), dry: returned + 1, empty_at: None }
+    }
+
+    /// That of who waits until all of so many messages came back.
+    pub(crate) fn all(accepted: u64) -> Self {
+        Self { busy: accepted, dry: accepted, empty_at: None }
+    }
+}
+
+/// Half of a window, as many messages as a wake-up is worth.
+fn half(window: usize) -> u64 {
+    (window / 2).max(1) as u64
 }
 
 /// Wakes one waiter; whatever its waker does, the others get their wake-up too.

@@ -116,6 +116,13 @@ impl Intake {
         }
     }
 
+    /// Counts a submission; whether the completions are looked at for it because that was last done a batch ago.
+    #[inline]
+    pub(crate) fn reclaim_is_due(&mut self, batch: usize) -> bool {
+        self.since_reclaim += 1;
+        self.since_reclaim >= batch
+    }
+
     /// Permits of the window that are free.
     #[inline]
     pub(crate) fn room(&self) -> usize {

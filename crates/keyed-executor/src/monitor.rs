@@ -4,11 +4,13 @@
 //! source. A word that is the same after `rescue_after` is the same piece of user code (whoever places a new key may have
 //! seen that first, and wakes the monitor: `Worker::seen_inside`); the seat is then borrowed, and
 //! taken if something waits on it and a spare can be had (`rescue.rs`). After `stuck_after` the code is named
-//! (`watchdog.rs`), on its seat or off it. After some looks at nothing but sleepers it sees that no work lies beside one
-//! (`stranded.rs`) and sleeps without a timeout; a thread that comes back from its sleep wakes it (the fences of
+//! (`watchdog.rs`), on its seat or off it. After some looks at nothing but sleepers (`monitor/rhythm.rs`) it sees that no work
+//! lies beside one (`stranded.rs`) and sleeps without a timeout; a thread that comes back from its sleep wakes it (the fences of
 //! `sleep.rs`, so nothing is missed).
 //!
 //! A false alarm of the rescue is harmless: the thread hands its outcome in and becomes a spare.
+
+mod rhythm;
 
 use std::time::Duration;
 
@@ -22,13 +24,12 @@ use crate::sync::{Arc, Ordering, park_timeout};
 use crate::time::nanos;
 use crate::watchdog::{self, Stuck, StuckCode};
 use crate::worker::Worker;
+use rhythm::Rhythm;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(4);
 /// How soon it looks again at a seat that it saw lent.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// Looks at nothing but sleepers before it sleeps itself.
-const QUIET_LOOKS: u32 = 4;
 
 /// What became of an attempt to take a seat.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -52,6 +53,13 @@ pub(crate) struct Seen {
     pub(crate) tried: Tried,
     /// What it was named, if it was.
     pub(crate) named: Option<StuckCode>,
+}
+
+impl Seen {
+    /// Whether it is user code that has held its thread for so long and is to be named after `stuck_after`, once.
+    pub(crate) fn is_to_be_named(&self, held: Duration, stuck_after: Option<Duration>) -> bool {
+        self.word != 0 && self.named.is_none() && stuck_after.is_some_and(|after| held >= after)
+    }
 }
 
 impl Shared {
@@ -79,18 +87,15 @@ impl Shared {
     fn monitor(self: &Arc<Self>) {
         let mut seen: Vec<_> = self.workers.iter().map(|_| Seen::default()).collect();
         let mut beside = vec![Beside::default(); self.workers.len()];
-        let mut beside_looked_at = nanos();
+        let mut rhythm = Rhythm::new(nanos());
         let every = self.look_every();
-        let mut quiet = 0;
         while !self.rescue.has_ended() {
             // Relaxed: only this thread writes it, and readers take it alone.
             self.watchdog.looks.fetch_add(1, Ordering::Relaxed);
             let seats = self.look_at_threads(&mut seen, every);
             let lost = self.look_at_lost();
-            quiet = if seats.is_some() { 0 } else { quiet + 1 };
-            if quiet < QUIET_LOOKS {
-                if nanos() - beside_looked_at >= stranded::EVERY.as_nanos() as u64 {
-                    beside_looked_at = nanos();
+            if !rhythm.looked(seats.is_some()) {
+                if rhythm.looks_beside(nanos()) {
                     let _ = self.look_for_stranded(&mut beside);
                 }
                 park_timeout(soonest(seats.or(Some(every)), lost).unwrap_or(every));
@@ -100,18 +105,19 @@ impl Shared {
             sleeper.announce();
             if self.rescue.has_ended() || self.workers.iter().any(|worker| !worker.token().rests()) {
                 sleeper.cancel();
-                quiet = 0;
+                rhythm.was_woken();
                 continue;
             }
             let stranded = self.look_for_stranded(&mut beside).then_some(stranded::EVERY);
             match soonest(stranded, lost) {
                 None => {
                     sleeper.sleep();
-                    quiet = 0;
+                    rhythm.was_woken();
                 }
                 Some(time) => {
-                    let woken = sleeper.sleep_for(time);
-                    quiet = if woken { 0 } else { QUIET_LOOKS };
+                    if sleeper.sleep_for(time) {
+                        rhythm.was_woken();
+                    }
                 }
             }
         }
@@ -126,7 +132,7 @@ impl Shared {
     }
 
     /// One look at every seat; when the next one is due, None if nobody is on any.
-    fn look_at_threads(self: &Arc<Self>, seen: &mut [Seen], every: Duration) -> Option<Duration> {
+    pub(crate) fn look_at_threads(self: &Arc<Self>, seen: &mut [Seen], every: Duration) -> Option<Duration> {
         let mut next = None;
         for (worker, seen) in self.workers.iter().zip(seen) {
             let token = worker.token();
@@ -176,8 +182,7 @@ impl Shared {
 
     /// Names what a thread on its seat is inside of for too long, once.
     fn name_seen(&self, worker: &Arc<Worker>, seen: &mut Seen, held: Duration) {
-        if seen.word == 0 || seen.named.is_some() || self.config.stuck_after.is_none_or(|after| held < after)
-        {
+        if !seen.is_to_be_named(held, self.config.stuck_after) {
             return;
         }
         if let Some(code) = Self::name_stuck(worker, seen.word) {

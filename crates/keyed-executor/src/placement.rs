@@ -54,18 +54,40 @@ pub(crate) enum Doing {
     Looking,
 }
 
+/// The piece of user code that a worker was seen in, and since when.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Seen {
+    word: Option<u64>,
+    since: u64,
+}
+
+impl Seen {
+    /// For how long the worker is in the same piece, in nanoseconds; None where it was not seen in it before.
+    pub(crate) fn in_the_same(&mut self, word: u64, now: u64) -> Option<u64> {
+        if self.word == Some(word) {
+            return Some(now - self.since);
+        }
+        *self = Self { word: Some(word), since: now };
+        None
+    }
+}
+
 /// What an intake remembers of a worker.
 #[derive(Clone, Copy, Default)]
 struct Known {
-    /// The piece of user code that it was seen in, and since when.
-    inside: Option<u64>,
-    since: u64,
+    inside: Seen,
     /// Its expected wait at the last look; None if it was not awake.
     wait: Option<u64>,
     /// What a message cost there when it was last looked at, 0 if that is unknown.
     cost: u64,
     /// How many more of its own keys go to it by that look.
     own_keys: u32,
+}
+
+/// What is added to the wait of a worker that is inside one piece of user code for so long.
+pub(crate) fn penalty(stuck: u64) -> u64 {
+    // Its queue may be short and its cost small: it still is not a short wait, and the longer the less.
+    if stuck > STUCK_NS { stuck.saturating_add(SHORT_NS) } else { 0 }
 }
 
 /// What an intake remembers about where keys went.
@@ -231,23 +253,20 @@ impl Placement {
     /// Where a message's cost was never measured the first look is enough: the clock is read then at the start of each round,
     /// so that piece is at most as old as the reading.
     fn stuck_for(&mut self, index: usize, worker: &Worker, cost: u64) -> u64 {
-        let known = &mut self.known[index];
+        let seen = &mut self.known[index].inside;
         let Some(word) = worker.token().lent() else {
-            known.inside = None;
+            seen.word = None;
             return 0;
         };
         let now = nanos();
         let mut stuck = 0;
-        if known.inside == Some(word) {
-            stuck = now - known.since;
+        if let Some(same) = seen.in_the_same(word, now) {
+            stuck = same;
             worker.seen_inside(word, stuck);
-        } else {
-            (known.inside, known.since) = (Some(word), now);
         }
         if cost == 0 {
             stuck = stuck.max(now.saturating_sub(worker.clock().last()));
         }
-        // Its queue may be short and its cost small: it still is not a short wait, and the longer the less.
-        if stuck > STUCK_NS { stuck.saturating_add(SHORT_NS) } else { 0 }
+        penalty(stuck)
     }
 }

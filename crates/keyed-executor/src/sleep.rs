@@ -164,9 +164,9 @@ impl Sleeper {
         let since = nanos();
         // Acquire: as in `sleep`.
         while self.word.load(Ordering::Acquire) == SLEEPING {
-            match time.checked_sub(Duration::from_nanos(nanos() - since)) {
-                Some(left) if !left.is_zero() => park_timeout(left),
-                _ => return self.word.swap(AWAKE, Ordering::AcqRel) != SLEEPING,
+            match left_of(time, nanos() - since) {
+                Some(left) => park_timeout(left),
+                None => return self.word.swap(AWAKE, Ordering::AcqRel) != SLEEPING,
             }
         }
         true
@@ -196,6 +196,11 @@ impl Sleeper {
     }
 }
 
+/// What is left of a time after so many nanoseconds; None where it is over.
+fn left_of(time: Duration, passed: u64) -> Option<Duration> {
+    time.checked_sub(Duration::from_nanos(passed)).filter(|left| !left.is_zero())
+}
+
 #[cfg(all(test, not(any(keyed_loom, keyed_shuttle))))]
 mod tests {
     use super::*;
@@ -223,5 +228,14 @@ mod tests {
         offers.learn(Others::KeepIt);
         offers.learn(Others::GiveItBack);
         assert_eq!((offers.left, offers.pause), (0, 0));
+    }
+
+    #[test]
+    fn a_timed_sleep_is_over_with_its_last_nanosecond() {
+        let left = |passed| left_of(Duration::from_nanos(100), passed).map(|left| left.as_nanos());
+        assert_eq!(
+            [0, 1, 99, 100, 101, u64::MAX].map(left),
+            [Some(100), Some(99), Some(1), None, None, None]
+        );
     }
 }

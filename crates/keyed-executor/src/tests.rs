@@ -17,7 +17,13 @@ mod forgotten;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod full_window;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
+pub(crate) mod held_seat;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod kept_short;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod mailbox_table;
+#[cfg(not(any(keyed_loom, keyed_shuttle)))]
+mod monitor_looks;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]
 mod monitoring;
 #[cfg(not(any(keyed_loom, keyed_shuttle)))]

@@ -2,8 +2,10 @@
 //!
 //! It owns the seat's cell and hands it out to whoever has the token (`seat/README.md`); everything else of it is made
 //! for sharing. A worker outlives the threads that are on it. It does nothing by itself: a thread's time on it is
-//! `worker/stay.rs`, what the thread does there is `worker/rounds.rs`, and how it sleeps is `sleep.rs`.
+//! `worker/stay.rs`, what the thread does there `worker/rounds.rs`, when it does it `worker/pace.rs`, and how it sleeps
+//! `sleep.rs`.
 
+mod pace;
 mod rounds;
 mod stay;
 

@@ -8,6 +8,7 @@
 mod tests;
 
 use super::Audited;
+use crate::look::IN_PLACE;
 use crate::mailbox::NONE;
 use crate::sync::{AtomicU32, AtomicU64, Figure, Ordering, yield_now};
 
@@ -125,6 +126,18 @@ impl Auditor {
                 return;
             }
             yield_now();
+        }
+    }
+
+    /// Claims a cell for a message that runs where its source yielded it, of which others cannot read the key; [`NONE`] where that
+    /// is given up.
+    pub(super) fn claim_in_place(&self, hash: u64) -> u32 {
+        match self.claim(hash, IN_PLACE) {
+            Claim::Cell(cell) if cell != NONE => cell,
+            _ => {
+                self.unclear.fetch_add(1, Ordering::Relaxed);
+                NONE
+            }
         }
     }
 

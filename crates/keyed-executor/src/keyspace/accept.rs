@@ -87,8 +87,7 @@ where
         if let Some(reason) = self.refusal(&side.intake) {
             return Err(Refused::ForGood(reason));
         }
-        side.intake.since_reclaim += 1;
-        if side.intake.room() == 0 || side.intake.since_reclaim >= engine.batch {
+        if side.intake.reclaim_is_due(engine.batch) || side.intake.room() == 0 {
             self.take_back(side);
         }
         if side.intake.room() == 0 {
@@ -112,10 +111,8 @@ where
         if let Some(reason) = self.refusal(&side.intake) {
             return Err(Refused::ForGood(reason));
         }
-        side.intake.since_reclaim += 1;
-        let mut is_fresh_look = false;
-        if side.intake.since_reclaim >= engine.batch {
-            is_fresh_look = true;
+        let mut is_fresh_look = side.intake.reclaim_is_due(engine.batch);
+        if is_fresh_look {
             self.take_back(side);
         }
         loop {

@@ -4,6 +4,9 @@
 //! user's but the comparison of keys; no waker and no `Drop` of the user's runs under it. How a message is accepted is
 //! `accept.rs`, what the handles may ask is `door.rs`, and how it all ends is `end.rs`.
 
+#[cfg(all(test, not(any(keyed_loom, keyed_shuttle))))]
+mod tests;
+
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
@@ -23,6 +26,7 @@ use crate::executor::Guard;
 use crate::hot::Samples;
 use crate::intake::Intake;
 use crate::lanes::Lanes;
+use crate::shared::Shared;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, OnceLock, Weak};
 use crate::weigh::{Scale, Weigh};
 
@@ -62,28 +66,9 @@ where
     F: Future + Send + 'static,
     F::Output: Outcome,
 {
-    let shared = Arc::clone(guard.shared());
-    let workers = shared.workers.len();
-    let start = shared.next_start();
-    let (scale, options) = options.take_scale();
-    let core = Arc::new_cyclic(|me| {
-        let engine = Engine::new(Arc::clone(&shared), options, scale.is_some(), Samples::Inboxes, handler);
-        let intake = Intake::new(engine.window, engine.limits, workers, start);
-        Core {
-            engine,
-            side: CachePadded::new(Mutex::new(Side {
-                intake,
-                dead: Vec::new(),
-                waiting: Waiting::default(),
-            })),
-            scale,
-            tickets: AtomicU64::new(0),
-            watcher: OnceLock::new(),
-            me: Weak::clone(me),
-        }
-    });
+    let core = Core::new(guard.shared(), options, handler);
     let registered: Weak<Core<K, M, H, F>> = Arc::downgrade(&core);
-    if !shared.register(registered) {
+    if !guard.shared().register(registered) {
         core.with_side(|side| side.intake.closed = true);
         core.engine.end();
     }
@@ -98,6 +83,27 @@ where
     F: Future + Send + 'static,
     F::Output: Outcome,
 {
+    fn new<W: Weigh<K, M>>(shared: &Arc<Shared>, options: crate::Options<W>, handler: H) -> Arc<Self> {
+        let (workers, start) = (shared.workers.len(), shared.next_start());
+        let (scale, options) = options.take_scale();
+        Arc::new_cyclic(|me| {
+            let engine = Engine::new(Arc::clone(shared), options, scale.is_some(), Samples::Inboxes, handler);
+            let intake = Intake::new(engine.window, engine.limits, workers, start);
+            Self {
+                engine,
+                side: CachePadded::new(Mutex::new(Side {
+                    intake,
+                    dead: Vec::new(),
+                    waiting: Waiting::default(),
+                })),
+                scale,
+                tickets: AtomicU64::new(0),
+                watcher: OnceLock::new(),
+                me: Weak::clone(me),
+            }
+        })
+    }
+
     pub(super) fn me(&self) -> Arc<dyn Lanes> {
         self.me.upgrade().expect("a core that is used is alive")
     }

@@ -60,12 +60,7 @@ where
         if refused {
             return false;
         }
-        let half = (self.engine.window / 2).max(1) as u64;
-        let need = Need {
-            busy: returned + half,
-            dry: returned + (self.engine.batch as u64).min(half),
-            empty_at: Some(returned),
-        };
+        let need = Need::permit(returned, self.engine.window, self.engine.batch);
         let now = self.engine.credit.register(ticket, need, waker);
         // Looked at again after the registration: a completion, or a door that was shut meanwhile.
         if now > returned || self.refusal(&lock_brief(&self.side).intake).is_some() {
@@ -123,7 +118,7 @@ where
                 self.engine.credit.forget(ticket);
                 return Some(self.engine.ledger(accepted));
             }
-            let all = Need { busy: accepted, dry: accepted, empty_at: None };
+            let all = Need::all(accepted);
             if self.engine.credit.register(ticket, all, waker) < accepted {
                 return None;
             }

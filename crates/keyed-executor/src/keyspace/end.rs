@@ -38,7 +38,7 @@ where
 {
     fn wake(self: Arc<Self>) {
         let Some(core) = self.core.upgrade() else { return };
-        let all = Need { busy: self.accepted, dry: self.accepted, empty_at: None };
+        let all = Need::all(self.accepted);
         let accepted = self.accepted;
         let returned = core.engine.credit.register(END, all, &Waker::from(self));
         if returned >= accepted && core.engine.credit.forget(END) {

@@ -115,8 +115,7 @@ where
                 (!side.waiting.is_empty()).then_some(side.intake.returned)
             });
             let Some(returned) = returned else { return };
-            let half = (self.engine.window / 2).max(1) as u64;
-            let need = Need { busy: returned + half, dry: returned + 1, empty_at: None };
+            let need = Need::anything(returned, self.engine.window);
             let watcher =
                 self.watcher.get_or_init(|| Waker::from(Arc::new(Watch { core: Weak::clone(&self.me) })));
             let now = self.engine.credit.register(WATCH, need, watcher);

@@ -75,6 +75,17 @@ fn completions_that_wait_to_be_taken_back_are_seen_on_every_worker() {
 }
 
 #[test]
+fn completions_are_looked_at_once_a_batch() {
+    let mut intake = Intake::new(8, UNLIMITED, 1, 0);
+    for batch in [1, 4, 3] {
+        let due: Vec<bool> = (0..batch + 2).map(|_| intake.reclaim_is_due(batch)).collect();
+        assert_eq!(due.iter().position(|due| *due), Some(batch - 1), "{due:?}");
+        assert!(due[batch..].iter().all(|due| *due), "until it was done");
+        intake.since_reclaim = 0;
+    }
+}
+
+#[test]
 fn limits_are_on_as_soon_as_one_of_them_is() {
     assert!(!UNLIMITED.is_on());
     for limits in [
@@ -262,4 +273,16 @@ fn who_is_forgotten_is_not_woken_and_a_shut_door_wakes_the_rest() {
     credit.wake_all();
     assert_eq!(woken.iter().map(|woken| woken.times()).collect::<Vec<_>>(), [1, 0, 1]);
     assert_eq!(credit.give(200, Then::Dry), Woke::Nobody);
+}
+
+#[test]
+fn who_finds_no_permit_waits_for_half_a_window_or_from_a_worker_that_runs_dry_for_a_batch() {
+    let marks = |need: Need| (need.busy, need.dry, need.empty_at);
+    for (window, batch, busy, dry) in [(64, 4, 132, 104), (5, 4, 102, 102), (7, 1, 103, 101)] {
+        assert_eq!(marks(Need::permit(100, window, batch)), (busy, dry, Some(100)), "{window}");
+        assert_eq!(marks(Need::anything(100, window)), (busy, 101, None), "{window}");
+    }
+    assert_eq!(marks(Need::permit(0, 1, 1)), (1, 1, Some(0)), "of the smallest window all of it");
+    assert_eq!(marks(Need::anything(0, 1)), (1, 1, None));
+    assert_eq!(marks(Need::all(7)), (7, 7, None));
 }

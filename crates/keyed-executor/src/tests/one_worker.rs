@@ -189,6 +189,24 @@ fn a_cell_is_woken_once_until_it_was_taken_and_its_wakers_keep_one_count_each() 
 }
 
 #[test]
+fn a_future_that_wakes_itself_is_told_to_who_polls_it_and_lies_on_no_stack() {
+    let worker = worker(0);
+    let cell = |entry| WakeCell::new(Arc::clone(&worker), AttachId { index: 0, generation: 1 }, entry);
+    let (mine, other) = (cell(1), cell(2));
+    // SAFETY: rule 8 of seat/README.md: the cell lives until the poll has returned.
+    let poll =
+        |poll: &dyn Fn(&std::task::Waker)| unsafe { wake::polling(mine.borrowed(), |waker| poll(waker)) }.1;
+    assert!(!poll(&|_| {}));
+    assert!(poll(&|waker| waker.wake_by_ref()));
+    assert!(poll(&|_| wake::waker(&mine).wake()), "by whichever waker of it");
+    assert!(worker.wakes().is_empty());
+    assert!(!poll(&|_| wake::waker(&other).wake()), "that was somebody else");
+    let mut taken = Vec::new();
+    worker.wakes().take(|cell| taken.push(cell.entry()));
+    assert_eq!(taken, [2]);
+}
+
+#[test]
 fn what_is_ready_on_a_worker_is_its_backlog_and_none_is_left_when_it_ran_dry() {
     let executor = KeyedExecutor::builder()
         .name("backlog")

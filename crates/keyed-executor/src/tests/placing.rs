@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 
 use crate::KeyedExecutor;
-use crate::placement::{Doing, LaneView, Placement};
+use crate::placement::{Doing, LaneView, Placement, Seen, penalty};
 use crate::sync::Arc;
 use crate::worker::Worker;
 use wow_testkit::{Latch, eventually};
@@ -382,4 +382,21 @@ fn a_worker_that_stays_inside_one_handler_is_a_long_wait_at_the_second_look() {
     assert_eq!(placement.choose(own(stuck, 2), workers, view, |_| true), Some(1 - stuck));
     gate.release();
     executor.close();
+}
+
+#[test]
+fn a_piece_of_user_code_is_known_again_with_the_time_since_it_was_first_seen() {
+    let mut seen = Seen::default();
+    assert_eq!(seen.in_the_same(9, 1_000), None);
+    assert_eq!([1_000, 1_300, 1_800].map(|now| seen.in_the_same(9, now)), [Some(0), Some(300), Some(800)]);
+    assert_eq!(seen.in_the_same(17, 1_900), None, "another piece");
+    assert_eq!(seen.in_the_same(17, 1_950), Some(50));
+    assert_eq!(seen.in_the_same(9, 2_000), None, "and that one is forgotten");
+}
+
+#[test]
+fn a_worker_is_a_long_wait_when_it_is_inside_one_piece_for_longer_than_7_us() {
+    assert_eq!([0, 6_999, 7_000].map(penalty), [0; 3]);
+    assert_eq!([7_001, 50_000].map(penalty), [47_001, 90_000], "and the longer the less likely it is chosen");
+    assert_eq!(penalty(u64::MAX), u64::MAX);
 }

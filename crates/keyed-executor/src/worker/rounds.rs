@@ -1,9 +1,13 @@
 //! The rounds of a worker's thread: tasks, wakes and lanes in turn, each bounded, and sleep when all of them are dry.
 //!
-//! It owns how the bounds of a round, the spin and the sleep follow each other. A thread sleeps only after it announced it
-//! and then found nothing, and touches nothing of a seat that it lost. What a lane does in its round is `round.rs` and
-//! `source/home.rs`; how a worker sleeps is `sleep.rs`; who may touch the seat is `seat/README.md`.
+//! It owns how rounds, the spin and the sleep follow each other; after how many and for how long is `pace.rs`. A thread sleeps
+//! only after it announced it and then found nothing, and touches nothing of a seat that it lost. What a lane does in its round
+//! is `round.rs` and `source/home.rs`; how a worker sleeps is `sleep.rs`; who may touch the seat is `seat/README.md`.
 
+#[cfg(all(test, not(any(keyed_loom, keyed_shuttle))))]
+mod tests;
+
+use super::pace::{Pace, Polled};
 use super::{Job, Left};
 use crate::cx::Cx;
 use crate::lanes::Round;
@@ -15,45 +19,23 @@ use crate::time::nanos;
 
 /// Tasks run before the lanes get their turn.
 const TASKS_A_ROUND: usize = 16;
-/// A worker that is always busy gives back what is finished at least once in so many rounds.
-const BUSY_ROUNDS: u32 = 16;
-/// With so many cold dispatches every second round asks all of them for news, with twice as many every third.
-const COLD_A_ROUND: usize = 32;
-/// A worker whose last sleep was shorter lets others run before it parks: messages come faster than threads wake.
-const BRIEF_NS: u64 = 1_000_000;
-/// Polls of an empty worker between two looks at the clock while it spins.
-const POLLS_A_LOOK: u32 = 32;
 
 /// Works on the seat until nothing is left to do on it or another thread has it.
 pub(super) fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
     let worker = cx.worker;
-    let spin = u64::try_from(shared.config.spin.as_nanos()).unwrap_or(u64::MAX);
-    // The first wait of a thread counts as infinitely long (KE-16).
-    let mut last_wait = u64::MAX;
-    let mut last_sleep = u64::MAX;
+    let mut pace = Pace::new(shared.config.spin);
     let mut offers = Offers::default();
-    let mut busy_rounds = 0;
-    let mut rounds_since_scan = usize::MAX;
     loop {
-        let busy = match round(shared, cx, &mut rounds_since_scan) {
+        let busy = match round(shared, cx, &mut pace) {
             Did::Lost => return Left::Lost,
             did => did == Did::More,
         };
-        busy_rounds += u32::from(busy);
-        if busy && busy_rounds < BUSY_ROUNDS {
+        if !pace.gives_back(busy) {
             continue;
         }
-        busy_rounds = 0;
-        if settle(cx) || busy {
+        if settle(cx) || busy || pace.ran_dry(nanos, || poll(shared, cx)) {
             continue;
         }
-        let ran_dry_at = if spin > 0 { nanos() } else { 0 };
-        if spin > 0 && last_wait < spin && spun_into_work(shared, cx, ran_dry_at, spin) {
-            last_wait = nanos() - ran_dry_at;
-            rounds_since_scan = usize::MAX;
-            continue;
-        }
-        rounds_since_scan = usize::MAX;
         worker.sleeper.announce();
         if has_news(cx) {
             worker.sleeper.cancel();
@@ -73,17 +55,15 @@ pub(super) fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
         worker.counters.parks.add(1);
         let asleep_at = worker.clock.read();
         cx.park_while(|| {
-            if last_sleep < BRIEF_NS {
+            if pace.sleeps_briefly() {
                 offers.before_sleep(&worker.sleeper);
             }
             worker.sleeper.sleep();
         });
-        last_sleep = worker.clock.read() - asleep_at;
-        worker.counters.asleep.add(last_sleep);
+        let slept = worker.clock.read() - asleep_at;
+        worker.counters.asleep.add(slept);
         shared.rescue.watch();
-        if spin > 0 {
-            last_wait = nanos() - ran_dry_at;
-        }
+        pace.slept(slept, nanos);
     }
 }
 
@@ -99,7 +79,7 @@ enum Did {
 }
 
 /// One round over everything that is warm; what is cold is asked for news in some of them.
-fn round(shared: &Shared, cx: &Cx<'_>, rounds_since_scan: &mut usize) -> Did {
+fn round(shared: &Shared, cx: &Cx<'_>, pace: &mut Pace) -> Did {
     let worker = cx.worker;
     let mut busy = run_jobs(shared, cx);
     if !worker.wakes.is_empty() {
@@ -116,10 +96,7 @@ fn round(shared: &Shared, cx: &Cx<'_>, rounds_since_scan: &mut usize) -> Did {
             }
         });
     }
-    // A scan costs a few nanoseconds for each of them, a round some microseconds: a few per cent at most.
-    *rounds_since_scan = rounds_since_scan.saturating_add(1);
-    if *rounds_since_scan > cx.attachments() / COLD_A_ROUND {
-        *rounds_since_scan = 0;
+    if pace.asks_the_cold(cx.attachments()) {
         warm_up_what_has_news(cx);
     }
     let mut backlog = 0;
@@ -220,22 +197,16 @@ pub(crate) fn has_news(cx: &Cx<'_>) -> bool {
     })
 }
 
-/// Polls for up to `spin` nanoseconds; true if there is something to do.
-fn spun_into_work(shared: &Shared, cx: &Cx<'_>, since: u64, spin: u64) -> bool {
-    loop {
-        for _ in 0..POLLS_A_LOOK {
-            if has_news(cx) {
-                return true;
-            }
-            if shared.is_closed() {
-                return false;
-            }
-            spin_hint();
-        }
-        if nanos().saturating_sub(since) >= spin {
-            return false;
-        }
+/// Looks for something to do while this thread spins.
+fn poll(shared: &Shared, cx: &Cx<'_>) -> Polled {
+    if has_news(cx) {
+        return Polled::Work;
     }
+    if shared.is_closed() {
+        return Polled::Closed;
+    }
+    spin_hint();
+    Polled::Nothing
 }
 
 /// Whether this thread may end: nothing can be brought any more and nothing is here.

@@ -3,6 +3,7 @@
 //! All hashes here lie from the first cell on. What an auditor makes of it is `crates/keyed-executor/src/tests/audit_faults.rs`.
 
 use super::{Auditor, CLAIMED, Claim, FREE, PINNED};
+use crate::look::IN_PLACE;
 use crate::mailbox::NONE;
 use crate::sync::Ordering;
 
@@ -54,4 +55,19 @@ fn a_message_is_kept_from_ending_by_one_at_a_time_and_only_if_it_has_not_ended()
     auditor.give_back(0);
     assert_eq!(cell.claim.load(Ordering::Relaxed), FREE);
     assert!(!cell.pin(mine), "it has ended");
+}
+
+#[test]
+fn a_message_that_runs_in_place_is_unclear_if_it_meets_another_one_or_no_cell_in_reach_is_free() {
+    let auditor = Auditor::new(16, 16);
+    let in_place = |hash| (auditor.claim_in_place(hash), auditor.read(0).unclear);
+    for hash in 1..=3 {
+        assert_eq!(in_place(hash), (hash as u32 - 1, 0));
+        assert_eq!(entry(&auditor, hash as usize - 1), IN_PLACE);
+    }
+    assert_eq!(in_place(2), (NONE, 1), "another one of its hash has not ended");
+    assert_eq!(in_place(4), (3, 1));
+    assert_eq!(in_place(5), (NONE, 2), "all cells in reach are taken");
+    auditor.give_back(0);
+    assert_eq!(in_place(5), (0, 2));
 }
