@@ -12,6 +12,8 @@ const PACKAGE: &str = "wow-benches";
 pub(crate) const PEERS: &str = "peers";
 /// The same for the count of instructions.
 pub(crate) const INSTRUCTIONS: &str = "instructions";
+/// The same for what visibility costs.
+pub(crate) const VISIBILITY: &str = "visibility";
 /// The same for how cost grows.
 pub(crate) const GROWTH: &str = "growth";
 /// Messages of the count of memory, and their keys.

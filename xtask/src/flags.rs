@@ -39,6 +39,8 @@ pub(crate) enum Task {
     BenchInstructions {
         out: Option<String>,
     },
+    /// With and without what is kept only to be shown.
+    BenchVisibility,
     /// The program reads its arguments itself.
     BenchGrowth {
         arguments: Vec<String>,
@@ -111,6 +113,7 @@ pub(crate) fn usage() -> String {
   mutants [ARGUMENT]...              cargo-mutants on keyed-executor, with its arguments, such as `--shard 0/50`
   bench [NAME]                       the benches of benches/, or one of them
   bench instructions [--out FILE]    instructions of the hot paths against docs/performance/instructions.md
+  bench visibility                   the same with and without what is kept only to be shown
   bench growth [ARGUMENT]...         how cost grows: memory, then rates; `--rounds N`, `--series NAME`
   bench peers [ARGUMENT]...          the executor beside its peers; `bench peers --help` shows the arguments",
         steps.join(" ")
@@ -176,6 +179,10 @@ where
                 let flags = Flags::read("bench instructions", arguments, &["--out"], &[])?;
                 flags.no_arguments()?;
                 return Ok(Task::BenchInstructions { out: flags.text("--out")? });
+            }
+            if arguments.next_if(|name| name == bench::VISIBILITY).is_some() {
+                Flags::read("bench visibility", arguments, &[], &[])?.no_arguments()?;
+                return Ok(Task::BenchVisibility);
             }
             let mut flags = Flags::read("bench", arguments, &[], &[])?;
             let name = if flags.arguments.is_empty() { None } else { Some(flags.arguments.remove(0)) };
@@ -331,6 +338,7 @@ mod tests {
         assert_eq!(line("bench instructions"), Ok(Task::BenchInstructions { out: None }));
         let out = Some("a.md".to_owned());
         assert_eq!(line("bench instructions --out a.md"), Ok(Task::BenchInstructions { out }));
+        assert_eq!(line("bench visibility"), Ok(Task::BenchVisibility));
         let error = line("bench instructions --out a --out b").unwrap_err().to_string();
         assert_eq!(error, "flag `--out` is given twice");
     }

@@ -28,6 +28,18 @@ struct Bound {
     tolerance: u32,
 }
 
+/// How the program of the paths is built.
+#[derive(Debug, Clone, Copy)]
+struct Build {
+    /// Below the target directory.
+    folder: &'static str,
+    flags: &'static str,
+}
+
+const COUNTED: Build = Build { folder: "counted", flags: "--cfg keyed_counted" };
+/// Without what is kept only to be shown.
+const UNSEEN: Build = Build { folder: "counted-unseen", flags: "--cfg keyed_counted --cfg keyed_unseen" };
+
 /// What became of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
@@ -54,24 +66,8 @@ fn count_all(workspace: &Workspace, out: Option<&str>) -> Result<bool, String> {
     let file = workspace.root.join(BOUNDS);
     let text = std::fs::read_to_string(&file).map_err(|error| format!("{BOUNDS}: {error}"))?;
     let (recorded, bounds) = parse(&text)?;
-    Shell::program("valgrind", &workspace.root, "--version")
-        .output()
-        .map_err(|error| format!("{error}\nthe counter is valgrind: install the package of that name"))?;
     let compiler = compiler(&Shell::program("rustc", &workspace.root, "-vV").output()?)?;
-    let folder = workspace.target.join("counted");
-    if !build(workspace, &folder).run().success {
-        return Ok(false);
-    }
-    let mut counted = Vec::new();
-    for bound in &bounds {
-        let [once, twice] = [1, 2].map(|times| {
-            let shell = callgrind(workspace, &folder, &bound.path, bound.messages * times);
-            println!("$ {}", shell.line());
-            shell.output().and_then(|output| collected(&output))
-        });
-        let more = twice?.saturating_sub(once?);
-        counted.push(more as f64 / bound.messages as f64);
-    }
+    let Some(counted) = count(workspace, COUNTED, &bounds)? else { return Ok(false) };
     let comparable = compiler == recorded;
     println!("\n{}", table(&bounds, &counted, comparable));
     if !comparable {
@@ -86,11 +82,50 @@ fn count_all(workspace: &Workspace, out: Option<&str>) -> Result<bool, String> {
     Ok(verdicts(&bounds, &counted, comparable).all(|verdict| verdict != Verdict::Worse))
 }
 
-fn build(workspace: &Workspace, folder: &Path) -> Shell {
-    let arguments = "build --locked --release -p wow-benches --bin instructions --target-dir";
-    Shell::cargo(&workspace.root, arguments)
-        .argument(folder.to_string_lossy())
-        .env_flags("RUSTFLAGS", "--cfg keyed_counted")
+/// Counts every path with all that is kept of a message and without what is kept only to be shown.
+pub(crate) fn visibility(workspace: &Workspace) -> bool {
+    let counts = || -> Result<bool, String> {
+        let text = std::fs::read_to_string(workspace.root.join(BOUNDS))
+            .map_err(|error| format!("{BOUNDS}: {error}"))?;
+        let (_, bounds) = parse(&text)?;
+        let Some(unseen) = count(workspace, UNSEEN, &bounds)? else { return Ok(false) };
+        let Some(seen) = count(workspace, COUNTED, &bounds)? else { return Ok(false) };
+        println!("\n{}", cost(&bounds, &unseen, &seen));
+        Ok(true)
+    };
+    counts().unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        false
+    })
+}
+
+/// Builds the program and counts the instructions a message of every path; None if it does not build.
+fn count(workspace: &Workspace, build: Build, bounds: &[Bound]) -> Result<Option<Vec<f64>>, String> {
+    Shell::program("valgrind", &workspace.root, "--version")
+        .output()
+        .map_err(|error| format!("{error}\nthe counter is valgrind: install the package of that name"))?;
+    let folder = workspace.target.join(build.folder);
+    if !build.command(workspace, &folder).run().success {
+        return Ok(None);
+    }
+    let of = |bound: &Bound| {
+        let [once, twice] = [1, 2].map(|times| {
+            let shell = callgrind(workspace, &folder, &bound.path, bound.messages * times);
+            println!("$ {}", shell.line());
+            shell.output().and_then(|output| collected(&output))
+        });
+        Ok(twice?.saturating_sub(once?) as f64 / bound.messages as f64)
+    };
+    bounds.iter().map(of).collect::<Result<_, String>>().map(Some)
+}
+
+impl Build {
+    fn command(self, workspace: &Workspace, folder: &Path) -> Shell {
+        let arguments = "build --locked --release -p wow-benches --bin instructions --target-dir";
+        Shell::cargo(&workspace.root, arguments)
+            .argument(folder.to_string_lossy())
+            .env_flags("RUSTFLAGS", self.flags)
+    }
 }
 
 fn callgrind(workspace: &Workspace, folder: &Path, path: &str, messages: u64) -> Shell {
@@ -145,6 +180,17 @@ fn table(bounds: &[Bound], counted: &[f64], comparable: bool) -> String {
         let (path, recorded) = (&bound.path, bound.instructions);
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{path:12}  {recorded:>9.1}  {counted:>9.1}  {change:>+7.1}%{said}");
+    }
+    text
+}
+
+/// What is shown costs so much of each path, as a table of a document.
+fn cost(bounds: &[Bound], unseen: &[f64], seen: &[f64]) -> String {
+    let mut text = "| path | without | with | cost |\n|---|--:|--:|--:|\n".to_owned();
+    for ((bound, unseen), seen) in bounds.iter().zip(unseen).zip(seen) {
+        let (path, cost) = (&bound.path, (seen / unseen - 1.0) * 100.0);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "| `{path}` | {unseen:.1} | {seen:.1} | {cost:+.1} % |");
     }
     text
 }
@@ -250,6 +296,16 @@ mod tests {
         let expected =
             DOCUMENT.replace("400.0", "410.0").replace("100.5", "99.0").replace("1.0.0, x", "2.0.0, y");
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_cost_of_what_is_shown_is_a_share_of_the_path_without_it() {
+        let (_, bounds) = parse(DOCUMENT).unwrap();
+        let table = cost(&bounds, &[400.0, 100.0], &[408.0, 99.0]);
+        assert!(
+            table.ends_with("| `submit` | 400.0 | 408.0 | +2.0 % |\n| `wake` | 100.0 | 99.0 | -1.0 % |\n"),
+            "{table}"
+        );
     }
 
     #[test]

@@ -74,6 +74,7 @@ fn main() -> ExitCode {
             }
         },
         Task::BenchInstructions { out } => verdict(instructions::run(&workspace, out.as_deref())),
+        Task::BenchVisibility => verdict(instructions::visibility(&workspace)),
         Task::Mutants { arguments } => verdict(mutants::command(&workspace, &arguments).run().success),
         Task::BenchGrowth { arguments } => {
             verdict(bench::growth(&workspace, &arguments).into_iter().all(|command| command.run().success))

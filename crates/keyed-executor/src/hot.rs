@@ -24,6 +24,7 @@ use crate::contain::{contain, line_into};
 use crate::cx::Cx;
 use crate::engine::Engine;
 use crate::error::Outcome;
+use crate::figures::SHOWS;
 
 /// Messages for one sample, in the middle.
 const EVERY: u64 = 128;
@@ -72,6 +73,9 @@ impl Sketch {
     /// Counts messages off; true if one of them is to be sampled.
     #[inline]
     pub(crate) fn is_due(&mut self, messages: u64) -> bool {
+        if !SHOWS {
+            return false;
+        }
         if messages < self.left {
             self.left -= messages;
             return false;
@@ -93,7 +97,7 @@ impl Sketch {
     /// Messages before the next sample, that one included.
     #[inline]
     pub(crate) fn left(&self) -> usize {
-        self.left as usize
+        if SHOWS { self.left as usize } else { usize::MAX }
     }
 
     #[inline]

@@ -10,6 +10,7 @@ use std::hash::Hash;
 use super::Engine;
 use crate::cx::Cx;
 use crate::error::Outcome;
+use crate::figures::SHOWS;
 use crate::mailbox::NONE;
 use crate::prefetch::{Access, prefetch};
 use crate::time::ticks;
@@ -83,6 +84,9 @@ where
     /// Rule 4 of seat/README.md: the slot belongs to the caller.
     #[inline]
     pub(crate) unsafe fn reached(&self, cx: &Cx<'_>, slot: u32) {
+        if !SHOWS {
+            return;
+        }
         let now = ticks(cx.worker.clock().last());
         // SAFETY: the caller's contract.
         unsafe {
