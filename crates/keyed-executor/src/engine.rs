@@ -203,8 +203,17 @@ where
                 (plain.written, count, std::mem::take(&mut plain.tally), told)
             })
         };
-        if tally.discarded > 0 {
-            cx.worker.counters().discards.add(tally.discarded);
+        let counters = cx.worker.counters();
+        for (count, total) in [
+            (tally.handled + tally.failed, &counters.messages),
+            (tally.in_place, &counters.in_place),
+            (tally.turns, &counters.turns),
+            (tally.placements, &counters.placements),
+            (tally.discarded, &counters.discards),
+        ] {
+            if count > 0 {
+                total.add(count);
+            }
         }
         for (count, total) in [
             (tally.handled, &self.counts.handled),

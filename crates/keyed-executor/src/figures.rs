@@ -108,8 +108,9 @@ impl LaneFigures {
     /// A turn ended that finished so many messages.
     #[inline]
     pub(crate) fn turn_ended(&self, messages: usize) {
-        let length = usize::BITS - messages.leading_zeros();
-        self.turns[(length as usize).min(LENGTHS - 1)].add(1);
+        // Most turns end with their first message.
+        let length = if messages == 1 { 1 } else { (usize::BITS - messages.leading_zeros()) as usize };
+        self.turns[length.min(LENGTHS - 1)].add(1);
     }
 }
 

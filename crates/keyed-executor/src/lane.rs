@@ -112,6 +112,11 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
     pub(crate) cancelled: u64,
     pub(crate) discarded: u64,
+    /// Of those that were handled or failed, those that ran where their source yielded them.
+    pub(crate) in_place: u64,
+    pub(crate) turns: u64,
+    /// Mailboxes that were placed here.
+    pub(crate) placements: u64,
 }
 
 /// The worker's own data of one lane: rule 1 of seat/README.md.

@@ -115,7 +115,7 @@ pub struct WorkerMetrics {
     pub running: bool,
     /// It sleeps.
     pub parked: bool,
-    /// Messages whose handler ended on it, well or not.
+    /// Messages whose handler ended on it, well or not; like turns and placements they are counted with the completions, in batches.
     pub messages: u64,
     /// Those of them that ran where their source yielded them, without a mailbox.
     pub in_place: u64,

@@ -12,6 +12,7 @@ use crate::credit::Then;
 use crate::cx::Cx;
 use crate::engine::{Engine, ErrorOf, phase};
 use crate::error::Outcome;
+use crate::figures::SHOWS;
 use crate::hot::Samples;
 use crate::lane::Item;
 use crate::lanes::Round;
@@ -173,11 +174,11 @@ where
     pub(crate) unsafe fn enqueue(&self, cx: &Cx<'_>, item: Item) {
         let (entry, slot) = (item.entry(), item.slot());
         let worker = cx.worker.index();
-        if item.is_fresh() {
-            cx.worker.counters().placements.add(1);
-        }
         // SAFETY: rules 2 and 4 of seat/README.md: the item came to this worker, whose seat the caller holds.
         unsafe {
+            if SHOWS && item.is_fresh() {
+                self.plain(worker, |plain| plain.tally.placements += 1);
+            }
             self.reached(cx, slot);
             let (duty, last) = self.mailbox(entry, |mailbox| {
                 if item.is_fresh() {

@@ -14,6 +14,7 @@ use crate::credit::Then;
 use crate::cx::Cx;
 use crate::engine::{Engine, ErrorOf};
 use crate::error::{Cause, Outcome};
+use crate::figures::SHOWS;
 use crate::lane::{Item, Tally};
 use crate::mailbox::NONE;
 use crate::mailbox::state::{Duty, Event};
@@ -86,10 +87,12 @@ where
         meter: &mut Meter<'_>,
     ) -> Result<(), Lost<ErrorOf<F>>> {
         let worker = cx.worker.index();
-        cx.worker.counters().turns.add(1);
         // SAFETY: rules 1 to 4 of seat/README.md: the caller holds the seat and the entry is placed on it.
         unsafe {
-            self.plain(worker, |plain| plain.turn = entry);
+            self.plain(worker, |plain| {
+                plain.turn = entry;
+                plain.tally.turns += u64::from(SHOWS);
+            });
             let cell = self.cell(cx, entry);
             let throughput = self.shared.config.throughput;
             let figures = &self.lanes[worker].figures;
@@ -193,7 +196,6 @@ where
     /// Acts on a message's end; true if it failed. The message is still outstanding.
     #[inline]
     pub(crate) fn account(&self, cx: &Cx<'_>, ran: Ran<ErrorOf<F>>, key: impl FnOnce() -> String) -> bool {
-        cx.worker.counters().messages.add(1);
         let cause = match ran {
             Ran::Done(Ok(())) => return false,
             Ran::Done(Err(error)) => Cause::Handler { key: key(), error },

@@ -17,6 +17,7 @@ use crate::contain::contain;
 use crate::cx::Cx;
 use crate::engine::ErrorOf;
 use crate::error::Outcome;
+use crate::figures::SHOWS;
 use crate::mailbox::state::Event;
 use crate::mailbox::{Mailbox, NONE};
 use crate::seat::token::Back;
@@ -74,7 +75,6 @@ where
             if CAREFUL {
                 self.audit_passed();
             }
-            cx.worker.counters().in_place.add(1);
             let failed = self.engine.account(cx, ran, || {
                 contain(|| match &key {
                     Some((key, _)) => format!("{key:?}"),
@@ -83,6 +83,7 @@ where
                 .unwrap_or_else(|_| "<its Debug panicked>".to_owned())
             });
             self.engine.plain(here, |plain| {
+                plain.tally.in_place += u64::from(SHOWS);
                 if failed {
                     plain.tally.failed += 1;
                 } else {
@@ -129,7 +130,7 @@ where
                 }
                 Some(entry)
             })?;
-            cx.worker.counters().placements.add(1);
+            self.engine.plain(self.home, |plain| plain.tally.placements += u64::from(SHOWS));
             let figures = &self.engine.lanes[self.home].figures;
             figures.kept.add(1);
             figures.live.up();
