@@ -12,8 +12,8 @@ use crate::cx::Cx;
 use crate::engine::Engine;
 use crate::error::Outcome;
 use crate::lane::Item;
-use crate::mailbox::NONE;
 use crate::mailbox::state::{Duty, Event, State};
+use crate::mailbox::{Mailbox, NONE};
 
 /// # Safety
 /// Every `unsafe` method asks the caller to hold the seat of `cx` (rule 1 of seat/README.md).
@@ -66,10 +66,7 @@ where
                 self.drop_future(cx, entry);
             }
             let (running, queue) = self.mailbox(entry, |mailbox| {
-                let lists = (
-                    std::mem::replace(&mut mailbox.running, NONE),
-                    std::mem::replace(&mut mailbox.head, NONE),
-                );
+                let lists = (std::mem::replace(&mut mailbox.running, NONE), mailbox.take_queue());
                 let duty = mailbox.on(Event::FinishLast);
                 debug_assert_eq!(duty, Duty::Forget);
                 lists
@@ -86,7 +83,7 @@ where
     unsafe fn discard_queue(&self, cx: &Cx<'_>, entry: u32) {
         // SAFETY: rules 2 and 4 of seat/README.md: this function's contract.
         unsafe {
-            let queue = self.mailbox(entry, |mailbox| std::mem::replace(&mut mailbox.head, NONE));
+            let queue = self.mailbox(entry, Mailbox::take_queue);
             self.discard_slots(cx, entry, queue);
         }
     }
@@ -95,13 +92,13 @@ where
     ///
     /// They stand on the lane until each one's turn comes, where whoever borrows the seat during a slow drop finds the
     /// rest and drops it.
-    unsafe fn discard_slots(&self, cx: &Cx<'_>, entry: u32, mut slot: u32) {
+    unsafe fn discard_slots(&self, cx: &Cx<'_>, entry: u32, (mut slot, last): (u32, u32)) {
         let worker = cx.worker.index();
         // SAFETY: rules 1 and 4 of seat/README.md: the list was taken off its mailbox, it is on this lane alone.
         unsafe {
             while slot != NONE {
                 self.plain(worker, |plain| plain.doomed.push(Item::new(entry, slot)));
-                slot = self.behind(entry, slot);
+                slot = self.behind(slot, last);
             }
             self.discard_doomed(cx);
         }

@@ -14,8 +14,8 @@ use crate::cx::Cx;
 use crate::engine::Engine;
 use crate::error::Outcome;
 use crate::inspect::MailboxState;
-use crate::mailbox::NONE;
 use crate::mailbox::state::State;
+use crate::mailbox::{Mailbox, NONE};
 use crate::time::{since, ticks};
 
 /// Stands for the message that runs where its source yielded it in place of an entry.
@@ -153,8 +153,8 @@ where
     unsafe fn look_at(&self, entry: u32, coming: &mut HashMap<u32, usize>, look: &mut Look) {
         // SAFETY: rules 2 and 4 of seat/README.md: this function's contract; the slots in the mailbox are its worker's.
         unsafe {
-            let (state, running, head) =
-                self.mailbox(entry, |mailbox| (mailbox.state(), mailbox.running, mailbox.head));
+            let Mailbox { running, head, tail, .. } = self.mailbox(entry, |mailbox| *mailbox);
+            let state = self.mailbox(entry, |mailbox| mailbox.state());
             let state = match state {
                 State::Idle => return,
                 State::Ready => MailboxState::Ready,
@@ -173,7 +173,7 @@ where
             let mut slot = head;
             while slot != NONE {
                 queued += 1;
-                slot = self.behind(entry, slot);
+                slot = self.behind(slot, tail);
             }
             look.add(entry, state, queued, age);
         }

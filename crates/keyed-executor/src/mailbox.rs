@@ -30,6 +30,12 @@ impl Mailbox {
         Self { head: NONE, tail: NONE, running: NONE, next_ready: NONE, state: State::Idle }
     }
 
+    /// Takes the messages that were not started: the first, [`NONE`] if there is none, and the last. Both at once: as soon as anybody
+    /// else may work on the mailbox, its last message may be another one.
+    pub(crate) fn take_queue(&mut self) -> (u32, u32) {
+        (std::mem::replace(&mut self.head, NONE), self.tail)
+    }
+
     /// Makes one transition and says what is to be done.
     #[inline]
     pub(crate) fn on(&mut self, event: Event) -> Duty {

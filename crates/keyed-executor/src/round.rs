@@ -241,7 +241,7 @@ where
     pub(crate) unsafe fn pop_message(&self, entry: u32) -> Option<u32> {
         // SAFETY: rules 2 and 4 of seat/README.md: this function's contract.
         unsafe {
-            let head = self.mailbox(entry, |mailbox| mailbox.head);
+            let (head, tail) = self.mailbox(entry, |mailbox| (mailbox.head, mailbox.tail));
             if head == NONE {
                 return None;
             }
@@ -249,7 +249,7 @@ where
             if let Some(second) = self.second_first(entry, head) {
                 return Some(second);
             }
-            let next = self.behind(entry, head);
+            let next = self.behind(head, tail);
             self.mailbox(entry, |mailbox| mailbox.head = next);
             Some(head)
         }

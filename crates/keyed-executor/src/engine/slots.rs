@@ -51,21 +51,19 @@ where
         }
     }
 
-    /// The message behind this one in its mailbox.
+    /// The message behind this one in a list that ends with `last`.
     ///
     /// The last one's link is not looked at: links of several slots, which may belong to several workers, share a line.
     ///
     /// # Safety
-    /// Rules 2 and 4 of seat/README.md: the entry and the slot belong to the caller.
+    /// Rule 4 of seat/README.md: the slots of the list belong to the caller, and `last` is one of them.
     #[inline]
-    pub(crate) unsafe fn behind(&self, entry: u32, slot: u32) -> u32 {
-        // SAFETY: the caller's contract.
-        unsafe {
-            if self.mailbox(entry, |mailbox| mailbox.tail) == slot {
-                return NONE;
-            }
-            self.links[slot as usize].with(|next| *next)
+    pub(crate) unsafe fn behind(&self, slot: u32, last: u32) -> u32 {
+        if slot == last {
+            return NONE;
         }
+        // SAFETY: the caller's contract.
+        self.links[slot as usize].with(|next| unsafe { *next })
     }
 
     /// Says which message is behind this one in its mailbox; the last one needs no link.

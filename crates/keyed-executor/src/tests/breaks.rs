@@ -65,11 +65,12 @@ where
     pub(crate) unsafe fn second_first(&self, entry: u32, head: u32) -> Option<u32> {
         // SAFETY: rules 2 and 4 of seat/README.md: this function's contract.
         unsafe {
-            let second = self.behind(entry, head);
+            let last = self.mailbox(entry, |mailbox| mailbox.tail);
+            let second = self.behind(head, last);
             if second == NONE || !happens(Break::SecondFirst) {
                 return None;
             }
-            self.link(head, self.behind(entry, second));
+            self.link(head, self.behind(second, last));
             self.mailbox(entry, |mailbox| {
                 if mailbox.tail == second {
                     mailbox.tail = head;
