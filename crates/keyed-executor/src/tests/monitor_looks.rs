@@ -11,7 +11,7 @@ use crate::builder::Builder;
 use crate::monitor::{Seen, Tried};
 use crate::shared::Lifetime;
 use crate::sync::spawn_named;
-use wow_testkit::{Counter, Latch};
+use wow_testkit::{Counter, Latch, eventually};
 
 /// As long as a look, unless something else says so.
 const EVERY: Duration = Duration::from_millis(77);
@@ -109,4 +109,34 @@ fn a_piece_of_user_code_is_named_once_it_has_held_its_thread_for_as_long_as_was_
     seen.named = Some(crate::StuckCode::Other);
     assert_eq!(due(&seen), [false; 4], "it has a name");
     assert_eq!(due(&Seen::default()), [false; 4], "it is inside of nothing");
+}
+
+#[test]
+fn a_worker_that_goes_to_sleep_again_and_again_tells_the_monitor_who_holds_its_neighbour() {
+    let executor = Builder::default()
+        .name("unwatched")
+        .workers(2)
+        .rescue_threads(1)
+        .rescue_after(SOON)
+        .start_for(Lifetime::Handles, no_monitor);
+    let (gate, entered) = (Latch::new(), Latch::new());
+    let (held, inside) = (gate.clone(), entered.clone());
+    let keyspace: Keyspace<u32, u32> = executor.keyspace(move |_| {
+        inside.release();
+        held.wait();
+        std::future::ready(())
+    });
+    keyspace.try_submit(0, 0).expect("there is room");
+    entered.wait();
+    let workers = &executor.inner().workers;
+    let on = workers.iter().position(|worker| worker.token().lent().is_some()).expect("it is inside");
+    let word = workers[on].token().lent().expect("it is inside");
+    let others = Counter::new();
+    eventually("the neighbour told it", || {
+        let count = others.clone();
+        executor.execute_pinned(1 - on as i64, move || count.add(1)).expect("the executor is open");
+        workers[on].is_suspect(word)
+    });
+    gate.release();
+    executor.close();
 }

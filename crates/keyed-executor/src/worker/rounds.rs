@@ -8,9 +8,10 @@
 mod tests;
 
 use super::pace::{Pace, Polled};
-use super::{Job, Left};
+use super::{Job, Left, Worker};
 use crate::cx::Cx;
 use crate::lanes::Round;
+use crate::placement::Seen;
 use crate::seat::{Remains, Seat};
 use crate::shared::Shared;
 use crate::sleep::Offers;
@@ -25,6 +26,7 @@ pub(super) fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
     let worker = cx.worker;
     let mut pace = Pace::new(shared.config.spin);
     let mut offers = Offers::default();
+    let mut neighbour = Seen::default();
     loop {
         let busy = match round(shared, cx, &mut pace) {
             Did::Lost => return Left::Lost,
@@ -54,6 +56,7 @@ pub(super) fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
         }
         worker.counters.parks.add(1);
         let asleep_at = worker.clock.read();
+        glance(shared, worker, &mut neighbour, asleep_at);
         cx.park_while(|| {
             if pace.sleeps_briefly() {
                 offers.before_sleep(&worker.sleeper);
@@ -207,6 +210,20 @@ fn poll(shared: &Shared, cx: &Cx<'_>) -> Polled {
     }
     spin_hint();
     Polled::Nothing
+}
+
+/// A look at the next worker, by one that is about to sleep: who is inside the same piece of user code as at an earlier look may hold
+/// its thread, and the monitor is told before it would have looked by itself.
+fn glance(shared: &Shared, worker: &Worker, seen: &mut Seen, now: u64) {
+    // A hint only: a model would look at each of its orders for nothing.
+    if cfg!(keyed_loom) {
+        return;
+    }
+    let next = &shared.workers[(worker.index() + 1) % shared.workers.len()];
+    let Some(word) = next.token().lent() else { return };
+    if let Some(for_ns) = seen.in_the_same(word, now) {
+        next.seen_inside(word, for_ns);
+    }
 }
 
 /// Whether this thread may end: nothing can be brought any more and nothing is here.
