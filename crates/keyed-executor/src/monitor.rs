@@ -2,7 +2,7 @@
 //!
 //! It looks every [`LOOK`] while some thread is on its seat, and soon again where it saw one inside a handler or the
 //! source. A word that is the same after `rescue_after` is the same piece of user code (whoever places a new key may have
-//! seen that first, and wakes the monitor: `Worker::seen_inside`); the seat is then borrowed, and
+//! seen that first, or goes to sleep beside it, and wakes the monitor: `Worker::seen_inside`); the seat is then borrowed, and
 //! taken if something waits on it and a spare can be had (`rescue.rs`). After `stuck_after` the code is named
 //! (`watchdog.rs`), on its seat or off it. After some looks at nothing but sleepers (`monitor/rhythm.rs`) it sees that no work
 //! lies beside one (`stranded.rs`) and sleeps without a timeout; a thread that comes back from its sleep wakes it (the fences of
