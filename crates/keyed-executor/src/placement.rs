@@ -13,6 +13,7 @@
 //! workers wrote is re-read rarely: a choice for a running worker is good for a few more keys. The mailbox keeps its worker
 //! for its whole life (KE-20).
 
+use crate::seat::inside::Inside;
 use crate::sync::Arc;
 use crate::time::nanos;
 use crate::worker::Worker;
@@ -54,28 +55,10 @@ pub(crate) enum Doing {
     Looking,
 }
 
-/// The piece of user code that a worker was seen in, and since when.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Seen {
-    word: Option<u64>,
-    since: u64,
-}
-
-impl Seen {
-    /// For how long the worker is in the same piece, in nanoseconds; None where it was not seen in it before.
-    pub(crate) fn in_the_same(&mut self, word: u64, now: u64) -> Option<u64> {
-        if self.word == Some(word) {
-            return Some(now - self.since);
-        }
-        *self = Self { word: Some(word), since: now };
-        None
-    }
-}
-
 /// What an intake remembers of a worker.
 #[derive(Clone, Copy, Default)]
 struct Known {
-    inside: Seen,
+    inside: Inside,
     /// Its expected wait at the last look; None if it was not awake.
     wait: Option<u64>,
     /// What a message cost there when it was last looked at, 0 if that is unknown.
@@ -253,14 +236,14 @@ impl Placement {
     /// Where a message's cost was never measured the first look is enough: the clock is read then at the start of each round,
     /// so that piece is at most as old as the reading.
     fn stuck_for(&mut self, index: usize, worker: &Worker, cost: u64) -> u64 {
-        let seen = &mut self.known[index].inside;
+        let inside = &mut self.known[index].inside;
         let Some(word) = worker.token().lent() else {
-            seen.word = None;
+            inside.forget();
             return 0;
         };
         let now = nanos();
         let mut stuck = 0;
-        if let Some(same) = seen.in_the_same(word, now) {
+        if let Some(same) = inside.in_the_same(word, now) {
             stuck = same;
             worker.seen_inside(word, stuck);
         }

@@ -5,6 +5,7 @@
 //! time. The others are cold: dry, settled, and asked for news now and then only, so that thousands of idle ones cost a
 //! busy worker little. It does not run anything: that is `worker/rounds.rs`.
 
+pub(crate) mod inside;
 pub(crate) mod token;
 
 use crate::lanes::Lanes;

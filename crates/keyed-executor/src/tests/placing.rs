@@ -6,7 +6,8 @@
 use std::cell::{Cell, RefCell};
 
 use crate::KeyedExecutor;
-use crate::placement::{Doing, LaneView, Placement, Seen, penalty};
+use crate::placement::{Doing, LaneView, Placement, penalty};
+use crate::seat::inside::Inside;
 use crate::sync::Arc;
 use crate::worker::Worker;
 use wow_testkit::{Latch, eventually};
@@ -386,12 +387,14 @@ fn a_worker_that_stays_inside_one_handler_is_a_long_wait_at_the_second_look() {
 
 #[test]
 fn a_piece_of_user_code_is_known_again_with_the_time_since_it_was_first_seen() {
-    let mut seen = Seen::default();
-    assert_eq!(seen.in_the_same(9, 1_000), None);
-    assert_eq!([1_000, 1_300, 1_800].map(|now| seen.in_the_same(9, now)), [Some(0), Some(300), Some(800)]);
-    assert_eq!(seen.in_the_same(17, 1_900), None, "another piece");
-    assert_eq!(seen.in_the_same(17, 1_950), Some(50));
-    assert_eq!(seen.in_the_same(9, 2_000), None, "and that one is forgotten");
+    let mut inside = Inside::default();
+    assert_eq!(inside.in_the_same(9, 1_000), None);
+    assert_eq!([1_000, 1_300, 1_800].map(|now| inside.in_the_same(9, now)), [Some(0), Some(300), Some(800)]);
+    assert_eq!(inside.in_the_same(17, 1_900), None, "another piece");
+    assert_eq!(inside.in_the_same(17, 1_950), Some(50));
+    assert_eq!(inside.in_the_same(9, 2_000), None, "and that one is forgotten");
+    inside.forget();
+    assert_eq!(inside.in_the_same(9, 2_100), None, "it was outside meanwhile");
 }
 
 #[test]

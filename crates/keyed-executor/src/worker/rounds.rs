@@ -11,7 +11,7 @@ use super::pace::{Pace, Polled};
 use super::{Job, Left, Worker};
 use crate::cx::Cx;
 use crate::lanes::Round;
-use crate::placement::Seen;
+use crate::seat::inside::Inside;
 use crate::seat::{Remains, Seat};
 use crate::shared::Shared;
 use crate::sleep::Offers;
@@ -26,7 +26,7 @@ pub(super) fn work(shared: &Shared, cx: &Cx<'_>) -> Left {
     let worker = cx.worker;
     let mut pace = Pace::new(shared.config.spin);
     let mut offers = Offers::default();
-    let mut neighbour = Seen::default();
+    let mut neighbour = Inside::default();
     loop {
         let busy = match round(shared, cx, &mut pace) {
             Did::Lost => return Left::Lost,
@@ -214,14 +214,14 @@ fn poll(shared: &Shared, cx: &Cx<'_>) -> Polled {
 
 /// A look at the next worker, by one that is about to sleep: who is inside the same piece of user code as at an earlier look may hold
 /// its thread, and the monitor is told before it would have looked by itself.
-fn glance(shared: &Shared, worker: &Worker, seen: &mut Seen, now: u64) {
+fn glance(shared: &Shared, worker: &Worker, neighbour: &mut Inside, now: u64) {
     // A hint only: a model would look at each of its orders for nothing.
     if cfg!(keyed_loom) {
         return;
     }
     let next = &shared.workers[(worker.index() + 1) % shared.workers.len()];
     let Some(word) = next.token().lent() else { return };
-    if let Some(for_ns) = seen.in_the_same(word, now) {
+    if let Some(for_ns) = neighbour.in_the_same(word, now) {
         next.seen_inside(word, for_ns);
     }
 }
